@@ -1,0 +1,218 @@
+"""The one door to the disk: hashing, and changes that are whole or not there."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TypeVar
+
+from envlock.model.record import HEAD_BYTES, script_head
+
+_BATCH = 400  # files a worker takes at once: one future a file costs as much as the hashing
+_FIRST_READ = 256 * 1024
+_BUFFER = 1024 * 1024
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A file to hash; ``script`` has its first line read as content reads it."""
+
+    path: str
+    script: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hashed:
+    """A file's sha256 (hexadecimal), size in bytes and exec bit; or why it could not be read."""
+
+    hex: str = ""
+    size: int = 0
+    executable: bool = False
+    error: str = ""
+
+
+def workers() -> int:
+    """CPUs this process may use: affinity and the cgroup's quota, at least one."""
+    count = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        if quota != "max":
+            count = min(count, max(1, int(quota) // int(period)))
+    except (OSError, ValueError):
+        pass
+    return count
+
+
+def _hash_one(job: Job, buffer: bytearray) -> Hashed:
+    try:
+        descriptor = os.open(job.path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        return Hashed(error=error.strerror or str(error))
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return Hashed(error="not a file")
+        total = hashlib.sha256()
+        head = os.read(descriptor, _FIRST_READ)
+        if job.script:
+            shown, length = script_head(head[:HEAD_BYTES])
+            total.update(shown)
+            total.update(head[length:])
+        else:
+            total.update(head)
+        if len(head) == _FIRST_READ:
+            view = memoryview(buffer)
+            while count := os.readv(descriptor, [buffer]):
+                total.update(view[:count])
+        return Hashed(total.hexdigest(), status.st_size, bool(status.st_mode & stat.S_IXUSR))
+    except OSError as error:
+        return Hashed(error=error.strerror or str(error))
+    finally:
+        os.close(descriptor)
+
+
+def _hash_batch(jobs: Sequence[Job]) -> list[Hashed]:
+    buffer = bytearray(_BUFFER)
+    return [_hash_one(job, buffer) for job in jobs]
+
+
+def hash_files(jobs: Sequence[Job], advance: Callable[[int], None] | None = None) -> list[Hashed]:
+    """Hashes files with as many workers as this process may use CPUs.
+
+    Args:
+        jobs: in the order of the disk where it matters.
+        advance: called with the number of files done since the last call.
+
+    Returns:
+        One result for each job, in order; a file that cannot be read is a result with a reason.
+    """
+    batches = [jobs[start : start + _BATCH] for start in range(0, len(jobs), _BATCH)]
+    results: list[list[Hashed]] = []
+    with ThreadPoolExecutor(workers()) as pool:
+        for batch in pool.map(_hash_batch, batches):
+            results.append(batch)
+            if advance:
+                advance(len(batch))
+    return list(chain.from_iterable(results))
+
+
+def sha256(path: str | os.PathLike[str]) -> str:
+    """sha256 of one file, hexadecimal.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    found = _hash_one(Job(os.fspath(path)), bytearray(_BUFFER))
+    if found.error:
+        raise OSError(0, found.error, os.fspath(path))
+    return found.hex
+
+
+def write_whole(
+    path: str | os.PathLike[str], data: bytes | str, *, mode: int | None = None
+) -> None:
+    """Writes a file beside its place, syncs it and renames it there: never half a file.
+
+    Raises:
+        OSError: the folder cannot be written, or the disk is full; the old file is untouched.
+    """
+    target = os.fspath(path)
+    folder = os.path.dirname(target) or "."
+    descriptor, part = tempfile.mkstemp(prefix=f".{os.path.basename(target)}.", dir=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(part, (0o666 & ~_umask()) if mode is None else mode)
+        os.replace(part, target)
+    except BaseException:
+        os.unlink(part)
+        raise
+    sync_folder(folder)
+
+
+def _umask() -> int:
+    current = os.umask(0o077)
+    os.umask(current)
+    return current
+
+
+def sync_folder(folder: str) -> None:
+    """Makes the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_filesystem(path: str) -> None:
+    """Makes everything on the file system that holds ``path`` durable, in one call.
+
+    ``syncfs`` where the C library has it: 14,000 files one by one take seconds.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if not hasattr(libc, "syncfs"):
+            os.sync()
+        elif libc.syncfs(descriptor) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), path)
+    finally:
+        os.close(descriptor)
+
+
+def append_line(path: str, line: str) -> None:
+    """Adds one line to a file and makes it durable."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(descriptor, line.encode() + b"\n")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def rename(source: str, target: str) -> None:
+    """Renames within one file system.
+
+    Raises:
+        OSError: EXDEV among others; nothing has changed then.
+    """
+    os.rename(source, target)
+
+
+def remove_tree(path: str) -> list[str]:
+    """Removes a file or a whole folder; what cannot be removed is returned, not raised."""
+    left: list[str] = []
+    if not os.path.lexists(path):
+        return left
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, onerror=lambda _call, name, _info: left.append(name))
+    else:
+        try:
+            os.unlink(path)
+        except OSError:
+            left.append(path)
+    return left
+
+
+def walk_files(folder: str) -> Iterable[str]:
+    """Every file below a folder, absolute, in the order of the disk."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            yield os.path.join(root, name)

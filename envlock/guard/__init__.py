@@ -1,0 +1,1 @@
+"""No vendor build is lost to an install."""

@@ -1,0 +1,143 @@
+"""Facts about a target and a machine, and the finding: one thing that is not as it should be."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from packaging import tags as packaging_tags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is not as it should be.
+
+    Attributes:
+        code: stable dotted id, e.g. ``dist.no-record``.
+        subject: what it is about: a distribution, a path, a device.
+        what: what was found.
+        why: why it matters; may be empty.
+        hint: what to do; may be empty.
+        level: ``error``, ``warning`` or ``info``.
+    """
+
+    code: str
+    subject: str
+    what: str
+    why: str = ""
+    hint: str = ""
+    level: str = "warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where a target keeps installed files; absolute paths as its own ``sysconfig`` gives them."""
+
+    prefix: str
+    purelib: str
+    platlib: str
+    scripts: str
+    headers: str
+    data: str
+
+    def relative(self) -> dict[str, str]:
+        """The same relative to the prefix, for a manifest that may be shared."""
+        return {
+            name: posixpath.relpath(getattr(self, name), self.prefix)
+            for name in ("purelib", "platlib", "scripts", "headers", "data")
+        }
+
+    def moved(self, prefix: str) -> Layout:
+        """The same layout under another prefix (a staging folder, say)."""
+        there = {
+            k: posixpath.normpath(posixpath.join(prefix, v)) for k, v in self.relative().items()
+        }
+        return Layout(prefix=prefix, **there)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A Python environment as its own interpreter describes it.
+
+    Attributes:
+        executable: absolute path of the interpreter, not resolved (a venv's is a symlink).
+        source: where it was named, for the line ``target: … (…, from $VIRTUAL_ENV)``.
+        python: full version, e.g. ``3.10.12``.
+        markers: the PEP 508 environment.
+        tags: supported wheel tags, best first.
+        sys_path: what its ``import`` sees, without the script's own folder.
+        glibc: ``(major, minor)`` or None where the C library is another one.
+        pip: version of its own pip, or None.
+        externally_managed: path of the PEP 668 marker file, or None.
+    """
+
+    executable: str
+    source: str
+    python: str
+    markers: Mapping[str, str]
+    tags: tuple[str, ...]
+    layout: Layout
+    sys_path: tuple[str, ...]
+    glibc: tuple[int, int] | None
+    venv: bool
+    pip: str | None
+    externally_managed: str | None
+
+    @property
+    def short(self) -> str:
+        """``cp310``: implementation and version as in wheel tags."""
+        return self.tags[0].split("-")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the machine is; nothing that moves while it is idle."""
+
+    os: str = ""
+    kernel: str = ""
+    cpu: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagFacts:
+    """What is needed to compute a target's tags on any machine."""
+
+    version: tuple[int, int]
+    abi: str
+    platform: str
+    glibc: tuple[int, int] | None = None
+    extra_abis: tuple[str, ...] = field(default=())
+
+
+def _linux_platforms(arch: str, glibc: tuple[int, int] | None) -> Iterable[str]:
+    """manylinux platform tags, newest first, then the bare one (PEP 600, 599, 571, 513).
+
+    Architectures other than x86_64 and i686 start at glibc 2.17, as PEP 599 defines them.
+    """
+    if glibc is not None and glibc[0] == 2:
+        oldest = 5 if arch in ("x86_64", "i686") else 17
+        legacy = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
+        for minor in range(glibc[1], oldest - 1, -1):
+            yield f"manylinux_2_{minor}_{arch}"
+            if minor in legacy:
+                yield f"{legacy[minor]}_{arch}"
+    yield f"linux_{arch}"
+
+
+def supported_tags(facts: TagFacts) -> tuple[str, ...]:
+    """Wheel tags a CPython target accepts, best first.
+
+    Computed from facts and not from the running interpreter, so that a laptop can resolve for a
+    card. The order is that of ``packaging.tags.sys_tags``; a contract test compares the two.
+    """
+    if facts.platform.startswith("linux_"):
+        arch = facts.platform.removeprefix("linux_")
+        platforms = list(_linux_platforms(arch, facts.glibc))
+    else:
+        platforms = [facts.platform]
+    abis = [facts.abi, *facts.extra_abis]
+    found = list(packaging_tags.cpython_tags(facts.version, abis, platforms))
+    interpreter = f"cp{facts.version[0]}{facts.version[1]}"
+    found += packaging_tags.compatible_tags(facts.version, interpreter, platforms)
+    return tuple(dict.fromkeys(str(tag) for tag in found))

@@ -1,0 +1,1 @@
+"""Put the locked set back, all or nothing."""

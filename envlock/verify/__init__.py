@@ -1,0 +1,1 @@
+"""Prove that the restored stack computes."""

@@ -1,0 +1,1 @@
+"""A folder of wheels that carries its own manifest and checksums."""
