@@ -8,15 +8,16 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
 from envlock.model.record import HEAD_BYTES, script_head
 
+#: Bytes from which on a file is a batch by itself.
+LARGE = 8 * 1024 * 1024
 _BATCH = 400  # files a worker takes at once: one future a file costs as much as the hashing
 _FIRST_READ = 256 * 1024
 _BUFFER = 1024 * 1024
@@ -26,10 +27,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A file to hash; ``script`` has its first line read as content reads it."""
+    """A file to hash.
+
+    Attributes:
+        script: its first line is read as content reads it.
+        size: bytes, as far as somebody says so; only the order of work depends on it.
+    """
 
     path: str
     script: bool = False
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +65,12 @@ def workers() -> int:
 
 def _hash_one(job: Job, buffer: bytearray) -> Hashed:
     try:
-        descriptor = os.open(job.path, os.O_RDONLY | os.O_CLOEXEC)
+        # a pipe that RECORD names must not make envlock wait for its other end
+        descriptor = os.open(job.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         return Hashed(error=error.strerror or str(error))
+    except ValueError as error:
+        return Hashed(error=str(error))  # a NUL in a path
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -73,7 +83,7 @@ def _hash_one(job: Job, buffer: bytearray) -> Hashed:
             total.update(head[length:])
         else:
             total.update(head)
-        if len(head) == _FIRST_READ:
+        if len(head) == _FIRST_READ or len(head) < status.st_size:  # some file systems read short
             view = memoryview(buffer)
             while count := os.readv(descriptor, [buffer]):
                 total.update(view[:count])
@@ -99,14 +109,27 @@ def hash_files(jobs: Sequence[Job], advance: Callable[[int], None] | None = None
     Returns:
         One result for each job, in order; a file that cannot be read is a result with a reason.
     """
-    batches = [jobs[start : start + _BATCH] for start in range(0, len(jobs), _BATCH)]
-    results: list[list[Hashed]] = []
+    order = _order(jobs)
+    results = [Hashed()] * len(jobs)
     with ThreadPoolExecutor(workers()) as pool:
-        for batch in pool.map(_hash_batch, batches):
-            results.append(batch)
+        done = pool.map(_hash_batch, ([jobs[index] for index in batch] for batch in order))
+        for batch, found in zip(order, done, strict=True):
+            for index, result in zip(batch, found, strict=True):
+                results[index] = result
             if advance:
                 advance(len(batch))
-    return list(chain.from_iterable(results))
+    return results
+
+
+def _order(jobs: Sequence[Job]) -> list[list[int]]:
+    """Batches of job numbers: large files first and alone, so that no worker ends with the largest
+    while the others wait; the rest in the order given."""
+    large = [index for index, job in enumerate(jobs) if job.size >= LARGE]
+    alone = set(large)
+    rest = [index for index in range(len(jobs)) if index not in alone]
+    large.sort(key=lambda index: -jobs[index].size)
+    batches = [rest[start : start + _BATCH] for start in range(0, len(rest), _BATCH)]
+    return [[index] for index in large] + batches
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
@@ -187,15 +210,6 @@ def append_line(path: str, line: str) -> None:
         os.close(descriptor)
 
 
-def rename(source: str, target: str) -> None:
-    """Renames within one file system.
-
-    Raises:
-        OSError: EXDEV among others; nothing has changed then.
-    """
-    os.rename(source, target)
-
-
 def remove_tree(path: str) -> list[str]:
     """Removes a file or a whole folder; what cannot be removed is returned, not raised."""
     left: list[str] = []
@@ -209,10 +223,3 @@ def remove_tree(path: str) -> list[str]:
         except OSError:
             left.append(path)
     return left
-
-
-def walk_files(folder: str) -> Iterable[str]:
-    """Every file below a folder, absolute, in the order of the disk."""
-    for root, _, names in os.walk(folder):
-        for name in names:
-            yield os.path.join(root, name)

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from envlock.adapters import process
-from envlock.errors import UnusableInput
+from envlock.errors import ProgramFailed, UnusableInput
 from envlock.model.facts import Layout, TagFacts, Target, supported_tags
 
 _PROBE_SECONDS = 60.0
+_NEEDED = "envlock needs a working Python 3.8 or newer; name one with --python PATH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,10 @@ def read_target(named: Named, env: Mapping[str, str]) -> Target:
         answer = os.path.join(folder, "answer.json")
         script = str(probes_folder() / "environment.py")
         quiet = {**env, "PYTHONDONTWRITEBYTECODE": "1"}
-        done = process.run([named.path, script, answer], env=quiet, timeout=_PROBE_SECONDS)
+        try:
+            done = process.run([named.path, script, answer], env=quiet, timeout=_PROBE_SECONDS)
+        except ProgramFailed as error:
+            raise UnusableInput(f"target: {error.message}", _NEEDED) from error
         try:
             said: dict[str, Any] = json.loads(Path(answer).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
@@ -99,7 +103,7 @@ def read_target(named: Named, env: Mapping[str, str]) -> Target:
             raise UnusableInput(
                 f"target: '{named.path}' does not answer ({ending}): "
                 f"{process.last_lines(done.output) or 'it printed nothing'}",
-                "envlock needs a working Python 3.8 or newer; name one with --python PATH",
+                _NEEDED,
             ) from error
     return _target(said, named)
 

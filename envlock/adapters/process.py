@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from envlock.errors import ProgramFailed
@@ -90,7 +91,8 @@ class _Child:
 
     def _drain(self, seconds: float) -> None:
         if not self._open:
-            time.sleep(seconds)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(seconds)
             return
         if not self._selector.select(seconds):
             return
@@ -191,14 +193,19 @@ def _start(
             pass_fds=tuple(pass_fds),
         )
     except OSError as error:
-        raise ProgramFailed(
-            f"{argv[0]}: cannot be started: {error.strerror or error}",
-            "check that the file exists and may be executed",
-        ) from error
+        raise _no_start(argv, error) from error
 
 
-def run_as_typed(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
+def run_as_typed(
+    argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, to_stderr: bool = False
+) -> int:
     """Runs a program on the caller's own terminal: output, colours, progress and input are its own.
+
+    Ctrl-C reaches the program as well, and it is given the time to put its half-done work right.
+
+    Args:
+        cwd: its working folder.
+        to_stderr: its output goes to standard error: the caller's own output is a document.
 
     Returns:
         The exit code as a shell would say it (128 + signal).
@@ -207,13 +214,39 @@ def run_as_typed(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
         ProgramFailed: it cannot be started.
     """
     try:
-        code = subprocess.run(list(argv), env=dict(env), check=False).returncode
+        child = subprocess.Popen(
+            list(argv), env=dict(env), cwd=cwd, stdout=2 if to_stderr else None
+        )
     except OSError as error:
-        raise ProgramFailed(
-            f"{argv[0]}: cannot be started: {error.strerror or error}",
-            "check that the file exists and may be executed",
-        ) from error
+        raise _no_start(argv, error) from error
+    with child:
+        try:
+            code = child.wait()
+        except KeyboardInterrupt:
+            _let_end(child)
+            raise
+        except BaseException:
+            child.terminate()
+            _let_end(child)
+            raise
     return 128 - code if code < 0 else code
+
+
+def _let_end(child: subprocess.Popen[bytes]) -> None:
+    """Waits for it; kills it when its time is over or a person presses Ctrl-C again."""
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(GRACE)
+    finally:
+        child.kill()  # does nothing to a child that has ended
+        child.wait()
+
+
+def _no_start(argv: Sequence[str], error: OSError) -> ProgramFailed:
+    return ProgramFailed(
+        f"{argv[0]}: cannot be started: {error.strerror or error}",
+        "check that the file exists and may be executed",
+    )
 
 
 def last_lines(output: str, count: int = 3) -> str:

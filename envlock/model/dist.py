@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from email.parser import HeaderParser
 from email.policy import compat32
@@ -106,3 +107,13 @@ def parse_metadata(text: str) -> Metadata:
         requires_python=str(message.get("Requires-Python", "")).strip(),
         extras=every("Provides-Extra"),
     )
+
+
+def same_modes(wanted: Collection[str], found: Collection[str]) -> bool:
+    """Whether files run that should.
+
+    What is in ``bin`` may run even if it was not so before: uv gives every script an exec bit, pip
+    only those whose wheel has one.
+    """
+    surplus = set(found) - set(wanted)
+    return set(wanted) <= set(found) and all(place.startswith("bin/") for place in surplus)

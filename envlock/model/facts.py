@@ -111,10 +111,13 @@ class TagFacts:
 
 
 def _linux_platforms(arch: str, glibc: tuple[int, int] | None) -> Iterable[str]:
-    """manylinux platform tags, newest first, then the bare one (PEP 600, 599, 571, 513).
+    """The bare platform tag, then manylinux ones, newest first (PEP 600, 599, 571, 513).
 
-    Architectures other than x86_64 and i686 start at glibc 2.17, as PEP 599 defines them.
+    A wheel built for this very machine comes before the portable ones, as ``packaging`` 26 and pip
+    have it; uv and older ones try it last. Architectures other than x86_64 and i686 start at glibc
+    2.17, as PEP 599 defines them.
     """
+    yield f"linux_{arch}"
     if glibc is not None and glibc[0] == 2:
         oldest = 5 if arch in ("x86_64", "i686") else 17
         legacy = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
@@ -122,7 +125,6 @@ def _linux_platforms(arch: str, glibc: tuple[int, int] | None) -> Iterable[str]:
             yield f"manylinux_2_{minor}_{arch}"
             if minor in legacy:
                 yield f"{legacy[minor]}_{arch}"
-    yield f"linux_{arch}"
 
 
 def supported_tags(facts: TagFacts) -> tuple[str, ...]:

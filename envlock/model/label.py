@@ -46,22 +46,24 @@ class Label:
 
 
 # Typed by hand or copied out of a web page that ate the plus: "0.18.1das.dtk2604".
-_LOST_PLUS = re.compile(r"^(\d[\d.]*)(das[.\d].*)$")
+_LOST_PLUS = re.compile(r"^(\d[\d.]*)(das(?:[.\d].*)?)$")
 # The dtk22 era: "0.1_gita38191a_dtk22.04.2", "1.10.0a0_gitc7f69d6_dtk22.04.2".
 _UNDERSCORES = re.compile(r"^(\d[^_+]*)_((?:git|dtk).*)$")
 
 _DTK = re.compile(r"(?:^|[.+_-])dtk(\d{2})\.?(\d{2}|\d(?=\.))(?:\.?(\d{1,2}))?(?=$|[._+-])")
 _TORCH_DIGITS = re.compile(r"(?:^|[.+_-])torch(\d)(\d{2}|\d)(\d)(?=$|[._+-])")
 _TORCH_SHORT = re.compile(r"(?:^|[.+_-])torch(\d)(\d)(?=$|[._+-])")
-_TORCH_DOTTED = re.compile(r"(?:^|[.+_-])torch(\d+\.\d+(?:\.\d+)?)(?=$|[._+-])")
+# parts of one or two digits: what follows "torch2100." is a build stamp
+_TORCH_DOTTED = re.compile(r"(?:^|[.+_-])torch(\d\.\d{1,2}(?:\.\d{1,2})?)(?=$|[._+-])")
 _ABI = re.compile(r"(?:^|[.+_-])abi([01])(?=$|[._+-])")
-_DAS = re.compile(r"(?:^|[.+_-])das(\d+(?:\.\d+)?)?(?=$|[._+-])")
-_ROCM = re.compile(r"(?:^|[.+_-])(rocm\d+(?:\.\d+)*)(?=$|[._+-])")
+_DAS = re.compile(r"(?:^|[.+_-])das(\d+(?:\.\d{1,2})?)?(?=$|[._+-])")
+_ROCM = re.compile(r"(?:^|[.+_-])(rocm\d+(?:\.\d{1,2})*)(?=$|[._+-])")
 _CUDA = re.compile(r"(?:^|[.+_-])(cu\d{2,4})(?=$|[._+-])")
 _CPU = re.compile(r"^cpu(?=$|[._+-])")
 _STAMP = re.compile(r"(?:^|[.+_-])(20\d{6}|20\d{10}|2\d{9})(?=$|[._+-])")
-_COMMIT_NAMED = re.compile(r"(?:^|[.+_-])(?:git|g)([0-9a-f]{6,12})(?=$|[._+-])")
-_COMMIT_BARE = re.compile(r"(?:^|[.+_-])([0-9a-f]{7,12})(?=$|[._+-])")
+_COMMIT_NAMED = re.compile(r"(?:^|[.+_-])(?:git|g)([0-9a-f]{6,12}|[0-9a-f]{40})(?=$|[._+-])")
+# "d20260401" is a date (setuptools-scm writes it for a dirty tree), though all hexadecimal
+_COMMIT_BARE = re.compile(r"(?:^|[.+_-])(?!d20\d{6}(?:$|[._+-]))([0-9a-f]{7,12})(?=$|[._+-])")
 
 
 def split_version(version: str) -> tuple[str, str]:

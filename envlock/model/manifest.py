@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,9 @@ from envlock.model.facts import Finding, Machine
 from envlock.model.reading import Node
 
 SCHEMA = "1.0"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+#: A document between these marks is whole: one cut off between two lines would still be YAML.
+_START, _END = "---\n", "...\n"
 _HINT = "make it again with 'envlock snapshot', or name another one with --manifest"
 
 
@@ -74,6 +78,13 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    """Bytes of a file name that are no UTF-8 have no place in YAML: U+FFFD stands for them."""
+    shown = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", shown)
+
+
+_Dumper.add_representer(str, _represent_text)
 _Dumper.add_representer(
     _Flow, lambda dumper, data: dumper.represent_sequence("tag:yaml.org,2002:seq", data, True)
 )
@@ -95,8 +106,9 @@ def parse_yaml(text: str, file: str = "", hint: str = "") -> Node:
         raise UnusableInput(
             f"{file or 'document'}: {line}{error.problem or error}", hint
         ) from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise UnusableInput(f"{file or 'document'}: not YAML: {error}", hint) from error
+    except (yaml.YAMLError, RecursionError, UnicodeError) as error:
+        why = str(error).partition("\n")[0]
+        raise UnusableInput(f"{file or 'document'}: not YAML: {why}", hint) from error
 
 
 def dump_yaml(document: Any) -> str:
@@ -105,22 +117,27 @@ def dump_yaml(document: Any) -> str:
 
 
 def _without_empty(**values: Any) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value not in ("", (), [], None, False)}
+    # not by truth: a size of 0 is a value
+    empty: tuple[Any, ...] = ("", (), [])
+    return {
+        key: value
+        for key, value in values.items()
+        if value is not None and value is not False and value not in empty
+    }
 
 
 def _dump_distribution(dist: Distribution) -> dict[str, Any]:
     wheel = dist.wheel
-    return _without_empty(
-        name=dist.name,
-        version=dist.version,
+    counted = bool(dist.content or dist.files or dist.bytes)
+    return {"name": dist.name, "version": dist.version} | _without_empty(
         vendor=_Flow(dist.vendor),
         protected=dist.protected,
         editable=dist.editable,
         reason=dist.reason,
         requires=list(dist.requires),
         content=dist.content,
-        files=dist.files if dist.content else None,
-        bytes=dist.bytes if dist.content else None,
+        files=dist.files if counted else None,
+        bytes=dist.bytes if counted else None,
         executable=list(dist.executable),
         wheel=None
         if wheel is None
@@ -131,8 +148,8 @@ def _dump_distribution(dist: Distribution) -> dict[str, Any]:
 
 
 def _dump_finding(finding: Finding) -> dict[str, str]:
-    fields = ("code", "subject", "what", "why", "hint", "level")
-    return _without_empty(**{name: getattr(finding, name) for name in fields})
+    needed = {name: getattr(finding, name) for name in ("code", "subject", "what")}
+    return needed | _without_empty(why=finding.why, hint=finding.hint, level=finding.level)
 
 
 def to_document(manifest: Manifest) -> dict[str, Any]:
@@ -158,8 +175,8 @@ def to_document(manifest: Manifest) -> dict[str, Any]:
 
 
 def dump(manifest: Manifest) -> str:
-    """The manifest as YAML text."""
-    return dump_yaml(to_document(manifest))
+    """The manifest as YAML text, marked at both ends."""
+    return f"{_START}{dump_yaml(to_document(manifest))}{_END}"
 
 
 def _read_wheel(node: Node) -> WheelRef | None:
@@ -244,6 +261,11 @@ def load(text: str, file: str = "") -> Manifest:
         UnusableInput: not YAML, an unknown major schema, or a bad value (named by its path).
     """
     node = parse_yaml(text, file, _HINT)
+    if text.startswith(_START) and not text.rstrip().endswith(f"\n{_END.strip()}"):
+        raise UnusableInput(
+            f"{file or 'manifest'}: cut off: it starts with '---' and does not end with '...'",
+            _HINT,
+        )
     if not isinstance(node.value, Mapping):
         raise node.bad("a manifest")
     schema = _check_schema(node.get("schema"))

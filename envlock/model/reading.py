@@ -15,6 +15,7 @@ from envlock.errors import UnusableInput
 
 T = TypeVar("T")
 
+_WHOLE = re.compile(r"[0-9]{1,18}\Z")
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -62,7 +63,7 @@ class Node:
     def integer(self, default: int | None = None) -> int:
         if self.value is None and default is not None:
             return default
-        if isinstance(self.value, str) and self.value.isdecimal():
+        if isinstance(self.value, str) and _WHOLE.match(self.value):
             return int(self.value)
         if isinstance(self.value, int) and not isinstance(self.value, bool) and self.value >= 0:
             return self.value

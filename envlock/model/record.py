@@ -25,6 +25,7 @@ from envlock.model.facts import Layout
 INSTALLER_FILES = re.compile(
     r"(RECORD(\..*)?|INSTALLER|REQUESTED|direct_url\.json|provenance_url\.json|uv_.*\.json)\Z"
 )
+_SIZE = re.compile(r"[0-9]{1,18}\Z")
 _BYTECODE = re.compile(r"(^|/)__pycache__/[^/]*\.pyc\Z")
 _HEADERS = re.compile(r"include/(?:site/)?python\d+\.\d+[^/]*/([^/]+)/(.+)\Z")
 _SITE = re.compile(r"lib(?:64)?/python\d+\.\d+[^/]*/(?:site|dist)-packages/(.+)\Z")
@@ -57,13 +58,15 @@ def parse_record(text: str) -> tuple[Row, ...]:
         ValueError: it is not CSV.
     """
     rows = []
+    # not splitlines(): a file's name may hold any of the other line ends that Unicode knows
+    lines = (f"{line}\n" for line in text.split("\n"))
     try:
-        for fields in csv.reader(text.splitlines()):
+        for fields in csv.reader(lines):
             if not fields or not fields[0]:
                 continue
             size = fields[2] if len(fields) > 2 else ""
             digest = fields[1] if len(fields) > 1 else ""
-            rows.append(Row(fields[0], digest, int(size) if size.isdigit() else None))
+            rows.append(Row(fields[0], digest, int(size) if _SIZE.match(size) else None))
     except csv.Error as error:
         raise ValueError(str(error)) from error
     return tuple(rows)
@@ -173,7 +176,7 @@ def script_head(head: bytes) -> tuple[bytes, int]:
     """A script's first line as content sees it.
 
     Args:
-        head: the first bytes of a file in ``bin``, up to :data:`HEAD_BYTES`.
+        head: the first :data:`HEAD_BYTES` of a file in ``bin``; fewer mean the whole file.
 
     Returns:
         What stands for the head, and how many bytes of the file it replaces (0: as it is).
@@ -182,8 +185,9 @@ def script_head(head: bytes) -> tuple[bytes, int]:
     if trampoline:
         return _NORMAL_SHEBANG, trampoline.end()
     line, newline, _ = head.partition(b"\n")
-    if newline and _SHEBANG.match(line.rstrip(b"\r")):
-        return _NORMAL_SHEBANG, len(line) + 1
+    whole = newline or len(head) < HEAD_BYTES  # installers end the line that a wheel left open
+    if whole and _SHEBANG.match(line.rstrip(b"\r")):
+        return _NORMAL_SHEBANG, len(line) + len(newline)
     return b"", 0
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from email.parser import HeaderParser
+from email.policy import compat32
 
 from packaging.tags import Tag, parse_tag
 from packaging.utils import (
@@ -13,9 +17,10 @@ from packaging.utils import (
     canonicalize_name,
     parse_wheel_filename,
 )
+from packaging.version import InvalidVersion, Version
 
 from envlock.model.label import same_version
-from envlock.model.record import data_place
+from envlock.model.record import Row, data_place
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 _FILE_NAME = re.compile(
@@ -68,6 +73,112 @@ def wheel_tags_part(tags: Sequence[str]) -> str:
     return "-".join(".".join(sorted({part[i] for part in parts})) for i in range(3))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WheelInfo:
+    """What a WHEEL file says: format version, ``Tag:`` lines, build number, root scheme."""
+
+    version: str = ""
+    tags: tuple[str, ...] = ()
+    build: str = ""
+    purelib: bool = True
+
+    @property
+    def tag_set(self) -> frozenset[Tag]:
+        """The tags as a file name's tags are compared; lines that are no tag are left out."""
+        sound = (tag for tag in self.tags if tag.count("-") == 2)
+        return frozenset(one for tag in sound for one in parse_tag(tag))
+
+
+def parse_wheel_info(text: str) -> WheelInfo:
+    """Reads a WHEEL file. Never raises; missing values are empty."""
+    # vendors' files with a blank line before 'Tag:' exist: a header parser would stop there
+    lines = "\n".join(line for line in text.splitlines() if line.strip())
+    message = HeaderParser(policy=compat32).parsestr(lines)
+    return WheelInfo(
+        version=str(message.get("Wheel-Version", "")).strip(),
+        tags=tuple(str(tag).strip() for tag in message.get_all("Tag", ()) if str(tag).strip()),
+        build=str(message.get("Build", "")).strip(),
+        purelib=str(message.get("Root-Is-Purelib", "true")).strip().lower() != "false",
+    )
+
+
+#: What RECORD may use (binary distribution format: sha256 or better).
+RECORD_ALGORITHMS = ("sha256", "sha384", "sha512")
+_SIGNATURES = ("RECORD.jws", "RECORD.p7s")
+
+
+def decode_hash(written: str) -> tuple[str, str]:
+    """Algorithm and hexadecimal digest of ``sha256=…`` as RECORD writes it; empty for none.
+
+    Raises:
+        ValueError: an algorithm that is not allowed, or no base64.
+    """
+    if not written:
+        return "", ""
+    algorithm, _, value = written.partition("=")
+    if algorithm not in RECORD_ALGORITHMS:
+        raise ValueError(f"'{algorithm}' is not {', '.join(RECORD_ALGORITHMS)}")
+    try:
+        return algorithm, base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)).hex()
+    except (binascii.Error, ValueError):
+        raise ValueError(f"'{value}' is no digest") from None
+
+
+def encode_hash(hexa: str) -> str:
+    """``sha256=…`` as RECORD writes it, for a hexadecimal digest."""
+    return f"sha256={base64.urlsafe_b64encode(bytes.fromhex(hexa)).rstrip(b'=').decode()}"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberFacts:
+    """Digests (hexadecimal, by algorithm) and size in bytes of a wheel's member."""
+
+    digests: Mapping[str, str]
+    size: int
+
+
+def record_problems(
+    rows: Sequence[Row], members: Mapping[str, MemberFacts], dist_info: str
+) -> list[tuple[str, str]]:
+    """Where RECORD and the members of a wheel disagree.
+
+    Args:
+        rows: RECORD.
+        members: every file in the wheel that could be read.
+        dist_info: the ``.dist-info`` folder's name.
+
+    Returns:
+        Level (``error`` or ``warning``) and text, in RECORD's order.
+    """
+    unlisted = {f"{dist_info}/RECORD", *(f"{dist_info}/{name}" for name in _SIGNATURES)}
+    found: list[tuple[str, str]] = []
+    seen: set[str] = set()
+    for row in rows:
+        if row.path in seen:
+            found.append(("error", f"RECORD lists '{row.path}' twice"))
+        elif row.path not in unlisted:
+            found += _row_problems(row, members.get(row.path))
+        seen.add(row.path)
+    extra = sorted(set(members) - seen - unlisted)
+    return found + [("error", f"'{member}' is not in RECORD") for member in extra]
+
+
+def _row_problems(row: Row, member: MemberFacts | None) -> list[tuple[str, str]]:
+    if member is None:
+        return [("error", f"RECORD lists '{row.path}', the wheel does not have it")]
+    try:
+        algorithm, claimed = decode_hash(row.hash)
+    except ValueError as error:
+        return [("error", f"RECORD: '{row.path}': {error}")]
+    if not algorithm:
+        return [("warning", f"RECORD has no digest for '{row.path}'")]
+    if member.digests.get(algorithm) != claimed:
+        return [("error", f"'{row.path}' has other bytes than RECORD says")]
+    if row.size is not None and row.size != member.size:
+        return [("error", f"'{row.path}' has {member.size} bytes, RECORD says {row.size}")]
+    return []
+
+
 def escape_name(name: str) -> str:
     """A distribution's name as a file name spells it (binary distribution format: ``_``)."""
     return re.sub(r"[-_.]+", "_", name)
@@ -75,7 +186,8 @@ def escape_name(name: str) -> str:
 
 def unsafe_path(member: str) -> str:
     """Why a member of a wheel must not be unpacked; empty when it may be."""
-    if not member or "\0" in member or "\\" in member:
+    # a line end of any kind would break RECORD, which every tool reads line by line
+    if member.splitlines() != [member] or "\0" in member or "\\" in member:
         return "no portable path"
     if member.startswith("/") or _DRIVE.match(member):
         return "absolute path"
@@ -126,6 +238,45 @@ def wheel_place(member: str, name: str) -> str:
     if scheme == "data":
         return data_place(path, name)
     raise ValueError(f"unknown scheme '{scheme}'")
+
+
+def member_name(place: str, stem: str, *, script: bool, purelib: bool = True) -> str:
+    """How a wheel spells a place: the inverse of :func:`wheel_place`.
+
+    Args:
+        place: ``SCHEME/PATH``.
+        stem: of the ``.dist-info`` folder; the ``.data`` folder has the same.
+        script: for a place directly in ``bin``: whether installers shall treat it as a script
+            (first line, exec bit). What is not comes back through the ``data`` scheme.
+        purelib: where the wheel's root goes; only needed for folders that look like ``.data``.
+    """
+    scheme, _, rest = place.partition("/")
+    if scheme == "lib":
+        top, slash, _ = rest.partition("/")
+        if slash and top.endswith(".data"):
+            return f"{stem}.data/{'purelib' if purelib else 'platlib'}/{rest}"
+        return rest
+    if scheme == "bin":
+        return f"{stem}.data/{'scripts' if script and '/' not in rest else 'data/bin'}/{rest}"
+    return f"{stem}.data/{'headers' if scheme == 'include' else 'data'}/{rest}"
+
+
+def wheel_file_name(name: str, version: str, build: str, tags: str) -> str:
+    """A wheel's file name; ``+`` stands for itself.
+
+    Args:
+        name: canonical name.
+        version: raw, as METADATA says it; made fit for a file name only where it is not.
+        build: build number of WHEEL; left out where it is none.
+        tags: compressed, ``py3-none-any``.
+    """
+    if "-" in version:  # '1.0-1' is a valid spelling of '1.0.post1'; a file name has no room for it
+        try:
+            version = str(Version(version))
+        except InvalidVersion:
+            version = version.replace("-", "_")
+    number = f"-{build}" if re.fullmatch(r"\d[^-/]*", build) else ""
+    return f"{escape_name(name)}-{version}{number}-{tags}.whl"
 
 
 def parent_folders(place: str) -> Iterable[str]:

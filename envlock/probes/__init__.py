@@ -1,0 +1,1 @@
+"""Scripts that the target's Python runs; nothing of envlock imports them, nor they envlock."""
