@@ -1,0 +1,111 @@
+"""What a wheelhouse holds besides wheels: its manifest, requirements and checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+
+from packaging.version import InvalidVersion, Version
+
+from envlock.adapters import files
+from envlock.adapters.state import read_manifest
+from envlock.errors import EnvlockError, UnusableInput
+from envlock.model.dist import Distribution
+from envlock.model.manifest import Manifest, dump
+
+MANIFEST = "envlock.yaml"
+REQUIREMENTS = "requirements.txt"
+SUMS = "SHA256SUMS"
+
+
+def requirements_text(manifest: Manifest) -> str:
+    """Every distribution that has a wheel, pinned and hashed, for pip and uv.
+
+    A version that PEP 440 does not know cannot stand in a requirement: a comment says so.
+    """
+    lines = ["# install with: pip install --no-index --find-links . --require-hashes -r FILE"]
+    for dist in manifest.distributions:
+        if dist.wheel is None:
+            continue
+        try:
+            Version(dist.version)
+        except InvalidVersion:
+            lines.append(f"# {dist.wheel.file}: '{dist.version}' is no valid version")
+        else:
+            lines.append(f"{dist.name}=={dist.version} --hash=sha256:{dist.wheel.sha256}")
+    return "\n".join(lines) + "\n"
+
+
+def sums_text(hashes: Iterable[tuple[str, str]]) -> str:
+    """What ``sha256sum -c`` reads.
+
+    Args:
+        hashes: file name and sha256 in hexadecimal.
+    """
+    return "".join(f"{hexa}  {name}\n" for name, hexa in sorted(hashes))
+
+
+def parse_sums(text: str) -> tuple[dict[str, str], list[str]]:
+    """File names and their sha256, and the lines that are neither."""
+    found: dict[str, str] = {}
+    odd: list[str] = []
+    for line in text.splitlines():
+        hexa, _, name = line.partition("  ")
+        if len(hexa) == 64 and name and "/" not in name and "\\" not in name:
+            found[name] = hexa.lower()
+        elif line.strip():
+            odd.append(line)
+    return found, odd
+
+
+def make_folder(folder: str) -> None:
+    """Makes the wheelhouse where it is not there.
+
+    Raises:
+        UnusableInput: it cannot be made.
+    """
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+
+
+def write_papers(folder: str, manifest: Manifest) -> None:
+    """Writes manifest, requirements and checksums, each whole or not at all; checksums last.
+
+    Raises:
+        UnusableInput: the folder cannot be written.
+    """
+    papers = {MANIFEST: dump(manifest), REQUIREMENTS: requirements_text(manifest)}
+    wheels = [dist.wheel for dist in manifest.distributions if dist.wheel is not None]
+    hashes = [(wheel.file, wheel.sha256) for wheel in wheels]
+    hashes += [(name, hashlib.sha256(text.encode()).hexdigest()) for name, text in papers.items()]
+    try:
+        for name, text in [*papers.items(), (SUMS, sums_text(hashes))]:
+            files.write_whole(os.path.join(folder, name), text)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+
+
+def wheels_before(folder: str) -> dict[str, Distribution]:
+    """What an earlier run wrote into a wheelhouse, by name; a manifest that cannot be read counts
+    for nothing: its wheels are made again."""
+    try:
+        known = read_manifest(os.path.join(folder, MANIFEST))
+    except EnvlockError:
+        return {}
+    return {dist.name: dist for dist in known.distributions}
+
+
+def wheel_files(folder: str) -> list[str]:
+    """Names of the wheel files in a folder, sorted."""
+    return sorted(name for name in os.listdir(folder) if name.endswith(".whl"))
+
+
+def cannot_write(folder: str, error: OSError) -> UnusableInput:
+    """The error for a wheelhouse that cannot be written."""
+    return UnusableInput(
+        f"wheelhouse: '{folder}' cannot be written: {error.strerror or error}",
+        "make room or name another folder; what was done before is kept",
+    )
