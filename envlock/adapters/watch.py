@@ -1,0 +1,134 @@
+"""Noticing cheaply that installed distributions changed: only files that moved are hashed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from packaging.utils import canonicalize_name
+
+from envlock.adapters.files import Job, hash_files
+from envlock.adapters.installed import Installed, site_folders
+from envlock.model.facts import Finding, Layout
+from envlock.model.record import is_bytecode
+
+Stamp = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What one name had on the disk.
+
+    Attributes:
+        infos: names of its metadata folders; another version has another name.
+        stamps: size, mtime, ctime and inode of each file that was there.
+        claimed: the hash of each file, as RECORD had it.
+    """
+
+    name: str
+    infos: tuple[str, ...]
+    stamps: Mapping[str, Stamp] = field(default_factory=dict)
+    claimed: Mapping[str, str] = field(default_factory=dict)
+
+
+def _stamp(path: str) -> Stamp | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+def watch(dists: Sequence[Installed], layout: Layout) -> list[Watched]:
+    """Notes the state of distributions.
+
+    Args:
+        dists: all that are to be watched; twins of one name are one entry.
+    """
+    groups: dict[str, list[Installed]] = {}
+    for dist in dists:
+        groups.setdefault(dist.name, []).append(dist)
+    infos = _infos(groups, layout)
+    found = []
+    for name, group in sorted(groups.items()):
+        stamps: dict[str, Stamp] = {}
+        claimed: dict[str, str] = {}
+        for path, claim in (pair for dist in group for pair in _files_of(dist)):
+            stamp = _stamp(path)
+            if stamp is not None:
+                stamps[path], claimed[path] = stamp, claim
+        found.append(Watched(name=name, infos=infos[name], stamps=stamps, claimed=claimed))
+    return found
+
+
+def _files_of(dist: Installed) -> Iterable[tuple[str, str]]:
+    """Path and hash of each line of RECORD; byte code and the notes of installers left out."""
+    for row in dist.rows or ():
+        note = not row.hash and row.path.startswith(dist.dist_info)
+        if not note and not (row.path.endswith(".pyc") and is_bytecode(row.path)):
+            yield os.path.join(dist.site, row.path), row.hash
+
+
+def _infos(names: Iterable[str], layout: Layout) -> dict[str, tuple[str, ...]]:
+    """Names of the metadata folders of each distribution."""
+    found: dict[str, list[str]] = {name: [] for name in names}
+    for site in site_folders(layout):
+        try:
+            entries = sorted(os.listdir(site))
+        except OSError:
+            continue
+        for entry in entries:
+            stem, dash, _ = entry.partition("-")
+            if dash and entry.endswith((".dist-info", ".egg-info")):
+                found.get(canonicalize_name(stem), []).append(entry)
+    return {name: tuple(entries) for name, entries in found.items()}
+
+
+def changes(before: Sequence[Watched], layout: Layout) -> list[Finding]:
+    """One finding for each watched name that is not as it was."""
+    now = _infos((one.name for one in before), layout)
+    found = []
+    for one in before:
+        what = _versions(one, now[one.name]) or _files(one)
+        if what:
+            found.append(Finding(code="guard.changed", subject=one.name, what=what, level="error"))
+    return found
+
+
+def _versions(before: Watched, now: tuple[str, ...]) -> str:
+    if before.infos == now:
+        return ""
+    if not now:
+        return "is not installed any more"
+    shown = ", ".join(f"'{info}'" for info in now)
+    return f"is now {shown}; it was " + ", ".join(f"'{info}'" for info in before.infos)
+
+
+def _files(before: Watched) -> str:
+    """What happened to its files; a file that moved and has its bytes is no change."""
+    moved, gone = [], []
+    for path, stamp in before.stamps.items():
+        now = _stamp(path)
+        if now is None:
+            gone.append(path)
+        elif now != stamp:
+            moved.append(path)
+    hashed = hash_files([Job(path) for path in moved]) if moved else []
+    changed = [
+        path
+        for path, one in zip(moved, hashed, strict=True)
+        if not one.hex or _recorded(one.hex) != before.claimed[path]
+    ]
+    if not (gone or changed):
+        return ""
+    first = min(gone or changed)
+    return f"{len(gone)} files are gone and {len(changed)} have other bytes, e.g. '{first}'"
+
+
+def _recorded(hexadecimal: str) -> str:
+    """A sha256 as RECORD writes it; a file with no hash there, or another one, has changed."""
+    encoded = base64.urlsafe_b64encode(binascii.unhexlify(hexadecimal))
+    return f"sha256={encoded.rstrip(b'=').decode()}"

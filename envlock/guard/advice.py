@@ -1,0 +1,143 @@
+"""Why a build would be lost, and the nearest command that keeps it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from packaging.utils import canonicalize_name
+
+from envlock.adapters.installer import Change, Plan
+from envlock.guard import options
+from envlock.guard.command import Asked, Request, parse_asked
+from envlock.model.health import parse_requirement, satisfies
+
+#: The reason where the tool does not tell who requires what.
+UNTOLD = "something that is asked for requires it"
+
+_ANEW = ("--force-reinstall", "--ignore-installed", "--reinstall")
+
+
+class Build(Protocol):
+    """What a reason needs to know of a protected build."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def requires(self) -> tuple[str, ...]: ...
+
+
+def cause(change: Change, request: Request, plan: Plan, held: Mapping[str, Build]) -> str:
+    """Why the tool would touch it, as far as that can be told; may be empty."""
+    for asked in request.asked:
+        if asked.name == change.name:
+            return _asked_for(asked, request)
+    if request.subcommand == "uninstall":
+        return ""
+    chain = requirers(change, plan, held)
+    if chain:
+        return "; ".join(chain)
+    if request.given.has("--exact"):
+        return "'--exact' removes what is not asked for"
+    if request.reinstalls:
+        return "everything in the tree is installed again"
+    if request.upgrades:
+        return "'-U' takes the newest of everything in the tree"
+    return UNTOLD
+
+
+def _asked_for(asked: Asked, request: Request) -> str:
+    if request.subcommand == "install" and request.upgrades and not asked.source:
+        return f"'{asked.raw}' is asked for with '-U', which takes the newest"
+    return f"'{asked.raw}' is asked for"
+
+
+def requirers(change: Change, plan: Plan, held: Mapping[str, Build]) -> list[str]:
+    """Requirements that what is installed does not satisfy: ``'xformers 0.0.33' requires …``.
+
+    Those of the plan come first; else those of the protected builds themselves: a resolver
+    "repairs" what the vendor's own metadata has always said.
+    """
+    old = change.old or ""
+    planned = [(f"{one.name} {one.new}", one.requires or ()) for one in plan.changes if one.new]
+    kept = [(f"{build.name} {build.version}", build.requires) for build in held.values()]
+    for group in (planned, kept):
+        found = [
+            f"'{name}' requires '{raw}'"
+            for name, requires in group
+            for raw in requires
+            if unmet(raw, change.name, old)
+        ]
+        if found:
+            return found
+    return []
+
+
+def unmet(raw: str, name: str, installed: str) -> bool:
+    """Whether a requirement is about a distribution, and its installed version is no answer."""
+    found = parse_requirement(raw)
+    if found is None or canonicalize_name(found.name) != name:
+        return False
+    return bool(found.specifier) and not satisfies(installed, found.specifier)
+
+
+def instead(request: Request, plan: Plan, lost: frozenset[str]) -> tuple[str, ...]:
+    """The nearest command that keeps every build; empty when nothing would be left to do."""
+    if lost & in_files(request):
+        return ()
+    head = request.words[: len(request.words) - len(request.after)]
+    after = _named_out(request, lost)
+    if request.subcommand == "uninstall" or not _left(request, after):
+        return (*head, *after) if _left(request, after) else ()
+    if lost <= request.names and not request.elsewhere:
+        return (*head, *after)
+    anew = [name for name in (*_ANEW, "--upgrade-strategy", "--exact") if request.given.has(name)]
+    if anew:
+        return (*head, *options.without(after, _table(request), anew))
+    if request.tool == "uv" and request.upgrades and not request.elsewhere:
+        return (*head, *_upgrade_only_named(request, after, lost))
+    return (*head, *after) if request.given.has("--no-deps") else (*head, "--no-deps", *after)
+
+
+def in_files(request: Request) -> frozenset[str]:
+    """Names that only a requirements file spells out."""
+    spelled = (*request.given.words, *request.given.value("--editable"))
+    return request.names - {parse_asked(word).name for word in spelled}
+
+
+def hint_for(name: str, request: Request) -> str:
+    """What to change about a requirement that names a protected build."""
+    if name in in_files(request):
+        return f"take '{name}' out of the requirements file: it is installed already"
+    if name in request.names:
+        return f"leave '{name}' out: it is installed already"
+    return ""
+
+
+def _table(request: Request) -> options.Table:
+    tables = options.UV_COMMANDS if request.tool == "uv" else options.PIP_COMMANDS
+    return tables[request.subcommand]
+
+
+def _named_out(request: Request, lost: frozenset[str]) -> list[str]:
+    """The words after the subcommand without the requirements that name a lost build."""
+    gone = {asked.raw for asked in map(parse_asked, request.given.words) if asked.name in lost}
+    return [word for word in request.after if word not in gone]
+
+
+def _left(request: Request, after: Iterable[str]) -> bool:
+    """Whether the command still names something."""
+    given = options.parse(list(after), _table(request))
+    files = given.value("--requirement") + given.value("--requirements")
+    return bool(given.words or files or given.value("--editable"))
+
+
+def _upgrade_only_named(request: Request, after: Sequence[str], lost: frozenset[str]) -> list[str]:
+    """uv's ``-U`` is for the whole tree; pip's only for what is named."""
+    kept = options.without(after, _table(request), ["--upgrade"])
+    names = sorted(request.names - lost)
+    return [*(word for name in names for word in ("--upgrade-package", name)), *kept]

@@ -1,0 +1,162 @@
+"""pip and uv behind one protocol: the same world, the same plan."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from envlock.adapters.installer import Ask, Known, Plan, Planner
+from envlock.adapters.interpreter import Named, read_target
+from envlock.adapters.pip import PipPlanner, python_of
+from envlock.adapters.uv import UvPlanner, find_uv
+from envlock.guard.command import parse
+from envlock.model.facts import Target
+from tests.guard.world import FLASH, TORCH, TRITON, World, make_world
+from tests.support.pythons import clean_env
+
+INSTALLED = {"torch": TORCH, "triton": TRITON, "flash-attn": FLASH, "filelock": "3.0"}
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return make_world(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(scope="module")
+def target(world: World) -> Target:
+    return read_target(Named(str(world.target / "bin" / "python"), "--python"), clean_env())
+
+
+def planner(tool: str, world: World) -> Planner:
+    env = {**clean_env(), **world.env()}
+    env.pop("UV_NO_CONFIG")
+    if tool == "pip":
+        return PipPlanner(env=env)
+    uv = find_uv(env)
+    assert uv
+    return UvPlanner(program=uv, asked=uv, env=env)
+
+
+def ask(tool: str, line: str) -> Ask:
+    words = ["uv", "pip"] if tool == "uv" else ["pip"]
+    request = parse([*words, *shlex.split(line)])
+    return Ask(
+        before=request.before,
+        subcommand=request.subcommand,
+        after=request.after,
+        installed=INSTALLED,
+        elsewhere=bool(request.elsewhere),
+        flags=request.given.flags | request.given.values.keys(),
+    )
+
+
+def plan(tool: str, world: World, target: Target, line: str) -> Plan:
+    """Without what only pip tells."""
+    found = planner(tool, world).plan(ask(tool, line), target)
+    changes = (replace(c, url="", sha256="", requires=None) for c in found.changes)
+    return replace(found, changes=tuple(changes))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "install tabulate",
+        "install torch",
+        "install -U --no-deps torch",
+        "install -q -U --no-deps torch tabulate",
+        "install xformers",
+        "install peft",
+        "install --target {folder}/beside peft",
+        "install --no-deps torch==2.11.0",
+        "install {folder}/index/torch-2.9.1-py3-none-any.whl",
+        "install --dry-run --report {folder}/theirs.json tabulate",
+    ],
+)
+def test_the_same_plan(line: str, world: World, target: Target) -> None:
+    line = line.format(folder=world.folder)
+    uvs = line.replace(f"--report {world.folder}/theirs.json ", "")
+    by_pip, by_uv = plan("pip", world, target, line), plan("uv", world, target, uvs)
+    assert by_pip == by_uv
+    assert by_pip.known is Known.PLANNED
+    assert not (world.folder / "theirs.json").exists()
+
+
+def test_pip_also_tells_where_from_and_who_requires_what(world: World, target: Target) -> None:
+    found = planner("pip", world).plan(ask("pip", "install xformers"), target)
+    torch, xformers = (c for c in found.changes if c.name in ("torch", "xformers"))
+    assert (torch.old, torch.new) == (TORCH, "2.9.1")
+    assert torch.url.endswith("/index/torch-2.9.1-py3-none-any.whl")
+    assert len(torch.sha256) == 64
+    assert xformers.requires == ("torch==2.9.1",)
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+@pytest.mark.parametrize("line", ["install --bogus torch", "install no-such-project", "install"])
+def test_what_the_tool_rejects(tool: str, line: str, world: World, target: Target) -> None:
+    found = planner(tool, world).plan(ask(tool, line), target)
+    assert found.known is Known.REJECTED
+    assert found.said
+    assert found.changes == ()
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_an_index_that_does_not_answer_is_not_waited_for(
+    tool: str, world: World, target: Target
+) -> None:
+    # nothing listens on port 9 of this machine
+    line = "install -i http://127.0.0.1:9/simple torch"
+    asked = replace(ask(tool, line))
+    made = planner(tool, world)
+    env = {**clean_env(), "PIP_CONFIG_FILE": "/dev/null"}
+    lonely = replace(made, env=env)  # type: ignore[type-var]
+    found = lonely.plan(asked, target)
+    assert found.known is Known.UNKNOWN
+    assert found.said == "no index can be reached"
+
+
+def test_the_command_line_that_is_run(world: World, target: Target, tmp_path: Path) -> None:
+    builds = [("torch", TORCH), ("triton", "3.6.0"), ("old", "2.1.0+das1.0+git00661e0.abi0")]
+    pip, uv = planner("pip", world), planner("uv", world)
+    held = pip.held(ask("pip", "install x"), target, builds, str(tmp_path))
+    kept = str(tmp_path / "keep.txt")
+    assert held == ["-c", kept, "--build-constraint", kept]
+    assert Path(kept).read_text() == (
+        f"torch=={TORCH}\ntriton===3.6.0\nold===2.1.0+das1.0+git00661e0.abi0\n"
+    )
+    in_place = ask("pip", "install --no-build-isolation x")
+    assert pip.held(in_place, target, builds, str(tmp_path)) == ["-c", kept]
+    argv = pip.argv(ask("pip", "--proxy p install -U x"), target, ["-c", "f"])
+    assert argv[-8:] == [target.executable, "--proxy", "p", "install", "-c", "f", "-U", "x"]
+
+    held = uv.held(ask("uv", "install x"), target, builds, str(tmp_path))
+    assert held == ["-c", kept, "-b", kept]
+    assert Path(kept).read_text() == f"torch=={TORCH}\ntriton===3.6.0\n"
+    argv = uv.argv(ask("uv", "install -U x"), target, ["-c", "f"])
+    assert argv[1:] == ["pip", "install", "--python", target.executable, "-c", "f", "-U", "x"]
+    named = ask("uv", "install -p /x/python x")
+    assert uv.argv(named, target)[1:] == ["pip", "install", "-p", "/x/python", "x"]
+
+
+def test_an_option_of_uv_does_not_push_the_persons_constraints_out(
+    world: World, target: Target, tmp_path: Path
+) -> None:
+    uv = planner("uv", world)
+    mine = replace(uv, env={**uv.env, "UV_CONSTRAINT": "a.txt b.txt"})  # type: ignore[type-var,attr-defined]
+    kept = str(tmp_path / "keep.txt")
+    held = mine.held(ask("uv", "install x"), target, [("torch", TORCH)], str(tmp_path))
+    assert held == ["-c", "a.txt", "-c", "b.txt", "-c", kept, "-b", kept]
+
+
+def test_the_interpreter_of_a_pip_script(tmp_path: Path) -> None:
+    script = tmp_path / "pip"
+    script.write_text("#!/opt/v/bin/python3.10\nimport pip\n")
+    assert python_of(str(script)) == "/opt/v/bin/python3.10"
+    script.write_text("#!/bin/sh\n'''exec' \"/a very/long path/bin/python\" \"$0\" \"$@\"\n' '''\n")
+    assert python_of(str(script)) == "/a very/long path/bin/python"
+    script.write_bytes(b"\x7fELF")
+    assert python_of(str(script)) == str(tmp_path / "python3")
