@@ -1,0 +1,1 @@
+"""envlock beside its peers, measured in one run: ratios, never absolute promises."""

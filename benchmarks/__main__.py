@@ -1,0 +1,169 @@
+"""``python -m benchmarks``: envlock beside sha256sum, openssl, pip, uv and zipfile.
+
+Every contestant works in folders of its own that nothing was deleted from before: a file system
+avoids inodes that were freed a moment ago, and a benchmark that begins with ``rm -rf`` measures
+that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.measure import Contest, command, drop_page_cache, envlock, shell
+from tests.support.pythons import make_venv, pip, torch_wheels, uv
+
+
+class Bench:
+    """A real environment with torch, and what is kept of it."""
+
+    def __init__(self, scratch: Path, runs: int, cold: bool) -> None:
+        self.scratch, self.runs, self.cold = scratch, runs, cold
+        self.python = make_venv(scratch / "venv")
+        uv("pip", "install", "-q", "--python", str(self.python), "--no-index", "--find-links",
+           str(torch_wheels()), "--link-mode", "copy", "torch", "triton", "numpy")  # fmt: skip
+        pip(
+            self.python, "install", "-q", "--no-index", "--find-links", str(torch_wheels()), "torch"
+        )
+        self.site = next((scratch / "venv/lib").glob("python*/site-packages"))
+        self.wheels = scratch / "wheels"
+
+    def contest(self, title: str, base: str) -> Contest:
+        return Contest(title, self.runs, base)
+
+    def new_venv(self, name: str) -> Path:
+        """An empty environment; the page cache is emptied when cold runs are wanted."""
+        python = make_venv(self.scratch / name)
+        if self.cold:
+            drop_page_cache()
+        return python
+
+    def harvest(self) -> None:
+        if not self.wheels.exists():
+            envlock("wheelhouse", "harvest", self.wheels, "--python", self.python, "-q")
+
+    def snapshot(self) -> None:
+        """Every byte read, beside what only hashes the same files."""
+        listed = self.scratch / "files.txt"
+        found = (path for path in self.site.rglob("*") if path.is_file())
+        listed.write_bytes(b"\0".join(str(path).encode() for path in sorted(found)))
+        contest = self.contest("snapshot, every byte read", "openssl, all CPUs")
+        hashing = 'xargs -0 -P"$(nproc)" -n 400 {} < "$1" > "$2"'
+        for name, tool in (
+            ("openssl, all CPUs", "openssl dgst -sha256"),
+            ("sha256sum", "sha256sum"),
+        ):
+            words = shell(hashing.format(tool), listed, self.scratch / "sums.txt")
+            contest.add(name, lambda _, words=words: command(*words))  # type: ignore[misc]
+        contest.add("envlock snapshot", lambda number: self._snapshot(number))
+        contest.show()
+        contest = self.contest("snapshot --trust-record", "pip inspect")
+        pip_inspect = (sys.executable, "-m", "pip", "--python", self.python, "inspect", "--local")
+        contest.add("pip inspect", lambda _: command(*pip_inspect))
+        contest.add(
+            "envlock snapshot --trust-record",
+            lambda number: self._snapshot(number, "--trust-record"),
+        )
+        contest.show()
+
+    def _snapshot(self, number: int, *words: str) -> None:
+        output = self.scratch / f"lock-{number}{''.join(words)}.yaml"
+        envlock("snapshot", "--python", self.python, "--profile", "cpu", "-q", "-o", output, *words)
+
+    def pack(self) -> None:
+        """harvest of the environment, beside the standard library's zip at level 6."""
+        contest = self.contest("harvest", "zipfile level 6")
+        sizes: dict[str, int] = {}
+
+        def plain(number: int) -> None:
+            path = self.scratch / f"plain-{number}.zip"
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+                for file in sorted(self.site.rglob("*")):
+                    if file.is_file() and file.suffix != ".pyc":
+                        archive.write(file, file.relative_to(self.site))
+            sizes["zipfile level 6"] = path.stat().st_size
+
+        def harvest(number: int) -> None:
+            folder = self.scratch / f"wheels-{number}"
+            envlock("wheelhouse", "harvest", folder, "--python", self.python, "-q")
+            sizes["envlock"] = sum(path.stat().st_size for path in folder.glob("*.whl"))
+
+        contest.add("zipfile level 6", plain)
+        contest.add("envlock wheelhouse harvest", harvest)
+        contest.show()
+        print(f"\nsize: {sizes['envlock'] / sizes['zipfile level 6']:.2f} of zipfile's")
+
+    def restore(self) -> None:
+        """A whole environment into an empty venv, and repairs."""
+        self.harvest()
+        hashes = self.wheels / "requirements.txt"
+        contest = self.contest("restore into an empty environment", "uv pip sync")
+
+        def by_uv(number: int) -> None:
+            uv("pip", "sync", "-q", "--python", str(self.new_venv(f"uv-{number}")), "--no-index",
+               "--find-links", str(self.wheels), "--require-hashes", str(hashes))  # fmt: skip
+
+        def by_pip(number: int) -> None:
+            python = self.new_venv(f"pip-{number}")
+            pip(python, "install", "-q", "--no-index", "--no-deps", "--require-hashes",
+                "--find-links", str(self.wheels), "-r", str(hashes))  # fmt: skip
+
+        def by_envlock(number: int) -> None:
+            python = self.new_venv(f"envlock-{number}")
+            envlock("restore", "-q", "--wheelhouse", self.wheels, "--python", python)
+
+        contest.add("uv pip sync", by_uv)
+        contest.add("pip install --require-hashes", by_pip)
+        contest.add("envlock restore", by_envlock)
+        contest.show()
+        self._repair()
+
+    def _repair(self) -> None:
+        contest = self.contest("restore when little or nothing is missing", "full snapshot")
+        contest.add("full snapshot", lambda number: self._snapshot(number + 100))
+        contest.add("restore, nothing missing", lambda _: self._restore())
+
+        def one(_: int) -> None:
+            (self.site / "networkx/__init__.py").write_text("broken\n")
+            self._restore()
+
+        contest.add("restore, one distribution broken", one)
+        contest.show()
+
+    def _restore(self) -> None:
+        envlock("restore", "-q", "--wheelhouse", self.wheels, "--python", self.python)
+
+    def start(self) -> None:
+        """How long a person waits for the help text."""
+        contest = self.contest("start", "import typer")
+        contest.add("import typer", lambda _: command(sys.executable, "-c", "import typer"))
+        contest.add("envlock --help", lambda _: envlock("--help"))
+        contest.show()
+
+
+def main() -> None:
+    """Runs the named contests, all by default."""
+    names = ("start", "snapshot", "pack", "restore")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("contest", nargs="*", choices=[*names, []], help=", ".join(names))
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--cold", action="store_true", help="empty the page cache before installs")
+    parser.add_argument("--scratch", type=Path, help="on the file system to measure")
+    asked = parser.parse_args()
+    scratch = Path(tempfile.mkdtemp(prefix="envlock-bench-", dir=asked.scratch))
+    try:
+        bench = Bench(scratch, asked.runs, asked.cold)
+        for name in asked.contest or names:
+            work: Callable[[], None] = getattr(bench, name)
+            work()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

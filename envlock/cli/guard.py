@@ -1,0 +1,169 @@
+"""envlock guard."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from envlock.cli import options, wiring
+from envlock.errors import EnvlockError, UsageProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from envlock.cli.options import Common
+    from envlock.guard.run import Judgement, Outcome, Scene
+    from envlock.model.facts import Finding
+
+#: What follows the first word belongs to the guarded command.
+SETTINGS = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "allow_interspersed_args": False,
+}
+
+
+def guard(
+    words: Annotated[list[str], typer.Argument(metavar="[--] pip install …", show_default=False)],
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only decide: 0 allowed, 3 refused.")
+    ] = False,
+    python: options.Python = None,
+    manifest: options.ManifestFile = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+) -> int:
+    """Run an install command if no vendor build is lost to it; else say what would be."""
+    from envlock.guard.command import parse
+    from envlock.guard.decide import lost_already
+    from envlock.guard.run import allowed, judge, run
+
+    common = options.common(python, manifest, json=json, quiet=quiet, verbose=verbose)
+    request = parse(words, wiring.read_text)
+    target = wiring.open_target(common)
+    scene = wiring.scene(common, request, target)
+    lost = lost_already(scene.protected)
+    common.screen.findings(lost)
+    judgement = judge(scene)
+    if not allowed(judgement):
+        return _refuse(common, scene, judgement, lost)
+    if plan:
+        return _foretell(common, scene, judgement, lost)
+    _introduce(common, scene, judgement)
+    outcome = run(scene, judgement.decision.pins, quiet=json)
+    return _conclude(common, scene, judgement, outcome)
+
+
+def _refuse(common: Common, scene: Scene, judgement: Judgement, lost: Sequence[Finding]) -> int:
+    decision = judgement.decision
+    common.screen.findings(decision.reasons)
+    common.screen.note(f"refused, and nothing was changed: {shlex.join(scene.request.words)}")
+    if decision.instead:
+        common.screen.note(f"this keeps every build: envlock guard {shlex.join(decision.instead)}")
+    findings = [*lost, *decision.reasons]
+    common.screen.document("guard", 3, findings, _data(scene, judgement))
+    return 3
+
+
+def _foretell(common: Common, scene: Scene, judgement: Judgement, lost: Sequence[Finding]) -> int:
+    """``--plan`` of what is allowed.
+
+    Raises:
+        UsageProblem: the tool itself rejects the command line.
+    """
+    from envlock.adapters.installer import Known
+
+    request, plan = scene.request, judgement.plan
+    unknown = " ".join(request.given.unknown)
+    nothing = request.subcommand == "uninstall" and not request.asked
+    if plan.known is Known.REJECTED or unknown or (nothing and not request.changes_nothing):
+        said = plan.said or (f"it knows no '{unknown}'" if unknown else "it names nothing")
+        raise UsageProblem(f"{request.tool}: rejects the command: {said}")
+    common.screen.verdict(f"allowed: {shlex.join(request.words)}")
+    common.screen.findings(judgement.decision.reasons)
+    for pin in judgement.decision.pins or ():
+        common.screen.say(f"  {pin}, without its dependencies")
+    for change in plan.changes if judgement.decision.pins is None else ():
+        common.screen.say(f"  {change.name}: {change.old or 'none'} -> {change.new or 'none'}")
+    if plan.known is Known.UNKNOWN:
+        common.screen.note(_unforeseen(scene, plan.said))
+    findings = [*lost, *judgement.decision.reasons]
+    common.screen.document("guard", 0, findings, _data(scene, judgement))
+    return 0
+
+
+def _introduce(common: Common, scene: Scene, judgement: Judgement) -> None:
+    from envlock.adapters.installer import Known
+
+    request = scene.request
+    if request.changes_nothing:
+        return
+    common.screen.target(scene.target)
+    common.screen.findings(judgement.decision.reasons)
+    pins = judgement.decision.pins
+    if pins is not None:
+        shown = shlex.join(pins) or "nothing: all of it is there"
+        common.screen.note(f"installing with --no-deps in place of what was typed: {shown}")
+    if request.tool == "pip" and scene.target.pip is None and not request.by_path:
+        common.screen.note("the target has no pip: envlock's own works on it")
+    if judgement.plan.known is Known.UNKNOWN:
+        common.screen.note(_unforeseen(scene, judgement.plan.said))
+
+
+def _unforeseen(scene: Scene, said: str) -> str:
+    return (
+        f"what it would do is not known ({said}); "
+        f"constraints keep the {len(scene.intact)} protected builds"
+    )
+
+
+def _conclude(common: Common, scene: Scene, judgement: Judgement, outcome: Outcome) -> int:
+    """The tool's own code, unless a protected build had changed."""
+    code, findings = outcome.code, [*judgement.decision.reasons, *outcome.changed]
+    common.screen.findings(outcome.changed)
+    if outcome.changed:
+        code = _put_back(common, scene, [finding.subject for finding in outcome.changed])
+    elif outcome.code and scene.intact and not scene.request.changes_nothing:
+        common.screen.note(
+            f"{scene.request.tool} ended with {outcome.code}; these were held: "
+            + ", ".join(f"{build.name} {build.version}" for build in scene.intact)
+        )
+    data = {**_data(scene, judgement), "tool_exit": outcome.code}
+    common.screen.document("guard", code, findings, data)
+    return code
+
+
+def _put_back(common: Common, scene: Scene, names: list[str]) -> int:
+    """3 when every build is back, 7 when one could not be put back."""
+    from envlock.cli.restoring import put_back
+
+    try:
+        put_back(common, scene.target, names)
+    except EnvlockError as error:
+        common.screen.note(f"not put back: {', '.join(names)}: {error.message}")
+        common.screen.note(error.hint or "put them back with 'envlock restore'")
+        return 7
+    common.screen.note(f"put back from kept wheels: {', '.join(names)}")
+    return 3
+
+
+def _data(scene: Scene, judgement: Judgement) -> dict[str, Any]:
+    plan, decision = judgement.plan, judgement.decision
+    return {
+        "verdict": decision.verdict.value,
+        "command": list(scene.request.words),
+        "target": scene.target.layout.prefix,
+        "protected": [f"{build.name} {build.version}" for build in scene.intact],
+        "plan": {
+            "known": plan.known.value,
+            "said": plan.said,
+            "changes": [asdict(change) for change in plan.changes],
+        },
+        "reasons": [asdict(finding) for finding in decision.reasons],
+        "instead": list(decision.instead),
+        "pins": None if decision.pins is None else list(decision.pins),
+    }

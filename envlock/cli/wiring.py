@@ -1,0 +1,291 @@
+"""Which backend does the work, and what a command needs before it can begin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from envlock.cli.options import Common
+from envlock.errors import UnusableInput
+
+if TYPE_CHECKING:
+    from envlock.adapters.installed import Inventory
+    from envlock.adapters.installer import Planner, Stager
+    from envlock.adapters.resolving import Downloader, Resolver
+    from envlock.adapters.state import Memory
+    from envlock.guard.command import Request
+    from envlock.guard.decide import Protected
+    from envlock.guard.run import Scene
+    from envlock.model.facts import Target
+    from envlock.model.manifest import Manifest
+    from envlock.model.profile import Profile
+    from envlock.snapshot import Request as SnapshotRequest
+
+
+def open_target(common: Common, *, unfinished: bool = False) -> Target:
+    """The target, asked about itself.
+
+    Args:
+        unfinished: whether a target with an unfinished restore is welcome.
+
+    Raises:
+        UnusableInput: there is no usable target, or a restore has not ended in it.
+    """
+    from envlock.adapters.interpreter import find_python, read_target
+    from envlock.adapters.state import refuse_unfinished
+
+    target = read_target(find_python(common.python, common.env), common.env)
+    if not unfinished:
+        refuse_unfinished(target.layout)
+    return target
+
+
+def memory(common: Common, target: Target) -> Memory:
+    """What envlock remembers of a target."""
+    from envlock.adapters.state import memory_of
+
+    return memory_of(target.layout, common.env)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A manifest and where it came from."""
+
+    manifest: Manifest
+    source: str
+
+
+def find_manifest(common: Common, target: Target, wheelhouse: str | None = None) -> Found | None:
+    """The manifest in force: ``--manifest``, a wheelhouse's own, ``$ENVLOCK_MANIFEST``, the
+    remembered one.
+
+    Raises:
+        UnusableInput: the named one cannot be used.
+    """
+    import os
+
+    from envlock.adapters.state import read_manifest
+
+    inside = os.path.join(wheelhouse, "envlock.yaml") if wheelhouse else None
+    own = inside if inside and os.path.exists(inside) else None
+    for path in (common.named_manifest, own, common.variable_manifest):
+        if path:
+            return Found(read_manifest(path), path)
+    remembered = memory(common, target)
+    manifest = remembered.manifest()
+    return Found(manifest, str(remembered.manifest_path)) if manifest else None
+
+
+def need_manifest(common: Common, target: Target, wheelhouse: str | None = None) -> Found:
+    """Like :func:`find_manifest`.
+
+    Raises:
+        UnusableInput: there is none, too.
+    """
+    found = find_manifest(common, target, wheelhouse)
+    if found is None:
+        raise UnusableInput(
+            "manifest: none is named, and none is remembered for this target",
+            "make one with 'envlock snapshot' while the target is healthy, or name one with "
+            "--manifest FILE",
+        )
+    return found
+
+
+def choose_profile(common: Common, named: str, target: Target) -> Profile:
+    """The profile of ``--profile``; ``auto`` looks at labels, then at the machine."""
+    from envlock.adapters.installed import read_installed
+    from envlock.adapters.machine import find_root
+    from envlock.adapters.profiles import bundled_profiles, load_profile
+    from envlock.model.profile import choose_profile as choose
+
+    if named != "auto":
+        return load_profile(named)
+    profiles = bundled_profiles()
+    roots = [profile.name for profile in profiles if find_root(profile, common.env)]
+    return load_profile(choose(profiles, (d.version for d in read_installed(target.layout)), roots))
+
+
+def snapshot_request(common: Common, target: Target, profile: str = "auto") -> SnapshotRequest:
+    """What a snapshot of this target, taken now on this machine, is made of."""
+    from envlock import __version__
+    from envlock.adapters.machine import find_root, read_machine, read_release
+    from envlock.cli.options import now
+    from envlock.model.manifest import Stack
+    from envlock.snapshot import Request as SnapshotRequest
+
+    chosen = choose_profile(common, profile, target)
+    root = find_root(chosen, common.env)
+    return SnapshotRequest(
+        profile=chosen,
+        machine=read_machine(),
+        stack=Stack(root=root, release=read_release(chosen, root)),
+        created=now(),
+        tool=f"envlock {__version__}",
+    )
+
+
+def stager(common: Common, named: str = "auto") -> Stager:
+    """The backend that unpacks wheels: uv where it runs, else pip.
+
+    Raises:
+        UnusableInput: no such backend.
+    """
+    from envlock.adapters.pip import PipStager
+    from envlock.adapters.uv import UvStager, find_uv
+
+    program = find_uv(common.env)
+    if named in ("auto", "uv") and program:
+        return UvStager(program=program, env=common.env)
+    if named in ("auto", "pip"):
+        return PipStager(env=common.env)
+    raise UnusableInput(f"backend: '{named}' is not there", "one of uv, pip")
+
+
+def resolving(common: Common) -> tuple[Resolver, Downloader]:
+    """What finds and fetches wheels for a target that is somewhere else, from the indexes that
+    are configured for pip.
+
+    Raises:
+        ProgramFailed: there is no uv, or pip's configuration cannot be read.
+    """
+    from envlock.adapters.fetch_pip import PipDownloader
+    from envlock.adapters.index_settings import read_index_settings
+    from envlock.adapters.resolve_uv import UvResolver
+    from envlock.adapters.uv import find_uv
+    from envlock.errors import ProgramFailed
+
+    program = find_uv(common.env)
+    if program is None:
+        raise ProgramFailed("uv: not found", "install it beside envlock")
+    settings = read_index_settings(common.env)
+    return (
+        UvResolver(program=program, env=common.env, settings=settings),
+        PipDownloader(env=common.env, settings=settings),
+    )
+
+
+def planner(common: Common, request: Request) -> Planner:
+    """The tool that a command line names.
+
+    Raises:
+        ProgramFailed: it is uv, and there is none.
+    """
+    import shutil
+
+    from envlock.adapters.pip import PipPlanner
+    from envlock.adapters.uv import UvPlanner, find_uv
+    from envlock.errors import ProgramFailed
+
+    if request.tool == "pip":
+        return PipPlanner(env=common.env)
+    own = find_uv(common.env)
+    typed = request.program if request.by_path else shutil.which("uv", path=common.env.get("PATH"))
+    program = typed or own
+    if program is None:
+        raise ProgramFailed("uv: not found", "install it, or type the same with pip")
+    return UvPlanner(program=program, asked=own or program, env=common.env)
+
+
+def scene(common: Common, request: Request, target: Target) -> Scene:
+    """Everything that guard judges by.
+
+    Raises:
+        UnusableInput: the command means another environment, or the manifest cannot be used.
+    """
+    from envlock.adapters.installed import read_inventory
+    from envlock.guard.run import Scene
+
+    _same_environment(common, request, target)
+    inventory = read_inventory(target.layout)
+    return Scene(
+        request=request,
+        target=target,
+        planner=planner(common, request),
+        inventory=inventory,
+        protected=() if request.changes_nothing else _protected(common, target, inventory),
+        env=common.env,
+    )
+
+
+def _protected(common: Common, target: Target, inventory: Inventory) -> tuple[Protected, ...]:
+    """The protected set: the manifest's, else the vendor builds that are there now."""
+    from envlock.adapters.installer import counting
+    from envlock.adapters.machine import find_root
+    from envlock.adapters.profiles import bundled_profiles
+    from envlock.guard.decide import Protected
+    from envlock.model.profile import choose_profile as choose
+    from envlock.snapshot import original_wheel, signals
+
+    now = {dist.name: dist for dist in inventory.distributions}
+    found = find_manifest(common, target)
+    if found is not None:
+        return tuple(
+            Protected(
+                name=dist.name,
+                version=dist.version,
+                installed=now[dist.name].version if dist.name in now else None,
+                sha256=dist.wheel.sha256 if dist.wheel else "",
+                requires=counting(dist.requires, target.markers),
+            )
+            for dist in found.manifest.protected
+        )
+    profiles = {profile.name: profile for profile in bundled_profiles()}
+    roots = [name for name, profile in profiles.items() if find_root(profile, common.env)]
+    chosen = profiles[choose(profiles.values(), (d.version for d in now.values()), roots)]
+    wheels = {name: original_wheel(dist.direct_url) for name, dist in now.items()}
+    return tuple(
+        Protected(
+            name=name,
+            version=dist.version,
+            installed=dist.version,
+            sha256=wheel.sha256 if (wheel := wheels[name]) else "",
+            requires=counting(dist.metadata.requires, target.markers),
+        )
+        for name, dist in now.items()
+        if signals(dist, chosen) or name in chosen.names
+    )
+
+
+def _same_environment(common: Common, request: Request, target: Target) -> None:
+    """Bare names mean the target; what is named by a path or a version has to be it.
+
+    Raises:
+        UnusableInput: it is another one.
+    """
+    import os
+
+    from envlock.adapters.interpreter import find_python, read_target
+    from envlock.adapters.pip import python_of
+
+    named = [*request.interpreters, *filter(None, [common.env.get("PIP_PYTHON")])]
+    if request.by_path and request.tool == "pip":
+        named.append(request.program if request.module else python_of(request.program))
+    for path in named:
+        other = read_target(find_python(path, common.env), common.env)
+        if os.path.realpath(other.layout.purelib) != os.path.realpath(target.layout.purelib):
+            raise UnusableInput(
+                f"target: '{path}' is the Python of '{other.layout.prefix}', "
+                f"and the target is '{target.layout.prefix}'",
+                f"guard that one with: envlock guard --python {path} …",
+            )
+    if request.version_named and not target.python.startswith(f"{request.version_named}."):
+        raise UnusableInput(
+            f"target: '{request.program}' is not the target's Python {target.python}",
+            "type 'pip', or name the target with --python PATH",
+        )
+    if request.given.has("--system") and target.venv:
+        raise UnusableInput(
+            f"target: '--system' does not mean '{target.layout.prefix}'",
+            "leave it out, or name the system's Python with --python PATH",
+        )
+
+
+def read_text(path: str) -> str | None:
+    """Text of a requirements file, or None."""
+    from pathlib import Path
+
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
