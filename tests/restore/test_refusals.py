@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -57,10 +58,15 @@ def truncate_manifest(world: World) -> None:
     path.write_text(path.read_text()[:-40] + "\n  wheel: {file: [\n")
 
 
+HERE = f"3.{sys.version_info[1]}"
+OTHER = "3.10" if HERE != "3.10" else "3.11"
+
+
 def other_python(world: World) -> None:
     manifest = world.manifest
-    markers = {**manifest.target.markers, "python_version": "3.10"}
-    tags = tuple(tag.replace("cp311", "cp310") for tag in manifest.target.tags)
+    markers = {**manifest.target.markers, "python_version": OTHER}
+    here, other = (f"cp{version.replace('.', '')}" for version in (HERE, OTHER))
+    tags = tuple(tag.replace(here, other) for tag in manifest.target.tags)
     world.write(replace(manifest, target=replace(manifest.target, markers=markers, tags=tags)))
 
 
@@ -86,7 +92,7 @@ CASES = [
     (escape, ["../x", "leads out of the wheel"]),
     (cut, ["triton-3.4.0+git1ef59765-py3-none-any.whl"]),
     (truncate_manifest, ["envlock.yaml", "line"]),
-    (other_python, ["Python '3.10'", "'3.11'", "ABI 'cp310'"]),
+    (other_python, [f"Python '{OTHER}'", f"'{HERE}'", f"ABI 'cp{OTHER.replace('.', '')}'"]),
     (other_machine, ["'aarch64'"]),
     (foreign_wheel, ["cp27", "does not fit the target"]),
     (newer_schema, ["schema", "'2.0'"]),
