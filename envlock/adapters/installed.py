@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from envlock.adapters.files import LARGE, Hashed, Job, hash_files
+from envlock.adapters.files import Hashed, Job, hash_files
 from envlock.model.dist import Metadata, parse_metadata
 from envlock.model.facts import Finding, Layout
 from envlock.model.record import (
@@ -248,22 +248,53 @@ def _mark_twins(found: list[Installed]) -> tuple[Installed, ...]:
     return tuple(sorted(marked, key=lambda dist: (dist.name, dist.version, dist.dist_info)))
 
 
+class _Located(NamedTuple):
+    """A file of RECORD: where it is, and what RECORD says of it."""
+
+    path: str
+    row: Row
+
+
+def _locate(dist: Installed, layout: Layout) -> tuple[dict[str, _Located], str]:
+    """Each file of the content by place, and a reason when RECORD leads outside the target."""
+    found: dict[str, _Located] = {}
+    name = dist.name  # canonical: worth doing once, not 12,000 times
+    for row in dist.rows or ():
+        path = os.path.normpath(os.path.join(dist.site, row.path))
+        place = installed_place(path, layout, name)
+        if place is None:
+            return found, f"RECORD leads outside the target: '{row.path}'"
+        if is_content(place, dist.dist_info, name, dist.scripts):
+            found[place] = _Located(path, row)
+    return found, ""
+
+
 def content_paths(dist: Installed, layout: Layout) -> tuple[dict[str, str], str]:
     """Place and absolute path of each file of a distribution's content, as RECORD lists them.
 
     Returns:
         The mapping, and a reason when RECORD leads outside the target.
     """
-    places: dict[str, str] = {}
-    name = dist.name  # canonical: worth doing once, not 12,000 times
-    for row in dist.rows or ():
-        path = os.path.normpath(os.path.join(dist.site, row.path))
-        place = installed_place(path, layout, name)
-        if place is None:
-            return places, f"RECORD leads outside the target: '{row.path}'"
-        if is_content(place, dist.dist_info, name, dist.scripts):
-            places[place] = path
-    return places, ""
+    found, reason = _locate(dist, layout)
+    return {place: one.path for place, one in found.items()}, reason
+
+
+def recorded_digests(dist: Installed, layout: Layout) -> dict[str, str]:
+    """Hexadecimal sha256 that RECORD claims, by place of the content; others are left out."""
+    return _claims(_locate(dist, layout)[0])
+
+
+def _claims(files: Mapping[str, _Located]) -> dict[str, str]:
+    found = {}
+    for place, (_, row) in files.items():
+        kind, _, value = row.hash.partition("=")
+        if kind != "sha256":
+            continue
+        try:
+            found[place] = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)).hex()
+        except (binascii.Error, ValueError):
+            continue
+    return found
 
 
 def read_contents(
@@ -285,83 +316,44 @@ def read_contents(
         One Content for each distribution, in order. A file that is missing, an unusable RECORD or
         a ``reason`` on the distribution itself: no digest, the reason instead.
     """
-    mapped = [content_paths(d, layout) if not d.reason else ({}, d.reason) for d in dists]
-    trusted = [_trusted(d, layout) if trust_record and not d.reason else {} for d in dists]
+    mapped = [_locate(d, layout) if not d.reason else ({}, d.reason) for d in dists]
+    hashed = [_trusted(located) if trust_record else {} for located, _ in mapped]
     jobs, owners = [], []
-    for index, (places, _) in enumerate(mapped):
-        sizes = _large_files(dists[index])
-        for place in sorted(places):
-            if place not in trusted[index]:
-                path = places[place]
-                jobs.append(Job(path, place.startswith("bin/"), sizes.get(path, 0)))
-                owners.append((index, place))
-    hashed: list[dict[str, Hashed]] = [dict(known) for known in trusted]
+    for index, (located, _) in enumerate(mapped):
+        for place in sorted(located.keys() - hashed[index].keys()):
+            path, row = located[place]
+            jobs.append(Job(path, place.startswith("bin/"), row.size or 0))
+            owners.append((index, place))
     for (index, place), result in zip(owners, hash_files(jobs, advance), strict=True):
         hashed[index][place] = result
-    return [
-        _content(dist, places, reason, hashed[index], layout)
-        for index, (dist, (places, reason)) in enumerate(zip(dists, mapped, strict=True))
-    ]
+    return [_content(*found, known) for found, known in zip(mapped, hashed, strict=True)]
 
 
-def _large_files(dist: Installed) -> dict[str, int]:
-    """Path and size of what RECORD calls large; only the order of work depends on it."""
-    return {
-        os.path.normpath(os.path.join(dist.site, row.path)): row.size
-        for row in dist.rows or ()
-        if row.size is not None and row.size >= LARGE
-    }
-
-
-def _content(
-    dist: Installed,
-    places: Mapping[str, str],
-    reason: str,
-    hashed: Mapping[str, Hashed],
-    layout: Layout,
-) -> Content:
+def _content(located: Mapping[str, _Located], reason: str, hashed: Mapping[str, Hashed]) -> Content:
     unreadable = sorted(place for place, found in hashed.items() if found.error)
     if unreadable and not reason:
         error = hashed[unreadable[0]].error
         more = f" and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""
         reason = f"'{unreadable[0]}'{more}: {error}"
-    files = {place: hashed[place] for place in places if place in hashed}
+    files = {place: hashed[place] for place in located if place in hashed}
     return Content(
         digest="" if reason else content_digest((p, f.hex) for p, f in files.items()),
         files=files,
-        paths=places,
+        paths={place: one.path for place, one in located.items()},
         missing=tuple(unreadable),
         reason=reason,
-        claimed=partial(recorded_digests, dist, layout),
+        claimed=partial(_claims, located),
     )
 
 
-def recorded_digests(dist: Installed, layout: Layout) -> dict[str, str]:
-    """Hexadecimal sha256 that RECORD claims, by place; lines without one are left out."""
-    found = {}
-    name = dist.name
-    for row in dist.rows or ():
-        kind, _, value = row.hash.partition("=")
-        path = os.path.normpath(os.path.join(dist.site, row.path))
-        place = installed_place(path, layout, name)
-        if kind != "sha256" or place is None:
-            continue
-        try:
-            found[place] = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)).hex()
-        except (binascii.Error, ValueError):
-            continue
-    return found
-
-
-def _trusted(dist: Installed, layout: Layout) -> dict[str, Hashed]:
+def _trusted(located: Mapping[str, _Located]) -> dict[str, Hashed]:
     """What RECORD claims, with size and mode from the disk; scripts are always read."""
-    places, _ = content_paths(dist, layout)
     found = {}
-    for place, hexa in recorded_digests(dist, layout).items():
-        if place not in places or place.startswith("bin/"):
+    for place, hexa in _claims(located).items():
+        if place.startswith("bin/"):
             continue
         try:
-            status = os.stat(places[place])
+            status = os.stat(located[place].path)
         except OSError as error:
             found[place] = Hashed(error=error.strerror or str(error))
         except ValueError as error:
