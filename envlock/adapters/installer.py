@@ -11,6 +11,7 @@ from typing import Protocol
 from packaging.version import InvalidVersion, Version
 
 from envlock.adapters import files, process
+from envlock.adapters.network import PROBE_SECONDS
 from envlock.errors import ProgramFailed
 from envlock.model.facts import Target
 from envlock.model.health import applies, parse_requirement
@@ -166,9 +167,15 @@ class Ask:
         before: options before the subcommand.
         subcommand: ``install``, ``uninstall`` or another one.
         after: the words after it.
+        words: those of them that are no options.
         installed: canonical names and raw versions of what is there.
         elsewhere: it installs beside the target's own folders, where nothing is replaced.
-        flags: canonical names of the options given, with or without a value.
+        flags: canonical names of the options given, with or without a value, wherever they are
+            given: typed, in a requirements file, a variable, a configuration file.
+        typed: those of the command line alone.
+        constraints: the person's own constraint files.
+        urls: indexes and sources that it names, wherever it names them.
+        patience: seconds to wait for a sign of life from an index.
     """
 
     program: tuple[str, ...] = ()
@@ -176,9 +183,14 @@ class Ask:
     before: tuple[str, ...] = ()
     subcommand: str = "install"
     after: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
     installed: Mapping[str, str] = field(default_factory=dict)
     elsewhere: bool = False
     flags: frozenset[str] = frozenset()
+    typed: frozenset[str] = frozenset()
+    constraints: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+    patience: float = PROBE_SECONDS
 
 
 class Planner(Protocol):
@@ -190,7 +202,7 @@ class Planner(Protocol):
 
     @property
     def name(self) -> str:
-        """``pip`` or ``uv``."""
+        """As people type it: ``pip``, ``uv``, ``pip-sync``."""
 
     def plan(self, ask: Ask, target: Target) -> Plan:
         """What ``ask`` would install, by a dry run that waits for no dead network.
@@ -207,6 +219,13 @@ class Planner(Protocol):
         Args:
             builds: name and raw version of each.
             folder: where constraint files may be written; it outlives the command.
+        """
+
+    def variables(self, ask: Ask, target: Target, folder: str) -> Mapping[str, str]:
+        """What keeps builds in isolation from using another build, where no option does.
+
+        Args:
+            folder: the one that ``held`` wrote to, before.
         """
 
     def argv(self, ask: Ask, target: Target, options: Sequence[str] = ()) -> list[str]:

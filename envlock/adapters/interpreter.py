@@ -134,4 +134,6 @@ def _target(said: Mapping[str, Any], named: Named) -> Target:
         venv=said["venv"],
         pip=said["pip"],
         externally_managed=said["externally_managed"],
+        home=os.path.normpath(said["prefix"]),
+        stdlib=os.path.normpath(said["paths"]["stdlib"]),
     )

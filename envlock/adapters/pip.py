@@ -29,6 +29,8 @@ from envlock.adapters.installer import (
     pins,
     unpack,
 )
+from envlock.adapters.marker import passing
+from envlock.adapters.pip_conf import released
 from envlock.model.facts import Target
 
 
@@ -53,9 +55,14 @@ class PipStager:
 #: First pip with ``--dry-run`` and ``--report``; first with ``--build-constraint``.
 _DRY_RUN = Version("22.2")
 _BUILD_CONSTRAINT = Version("25.3")
+#: The first that can pass the marker of an externally managed environment.
+_BREAK_SYSTEM = Version("23.0.1")
 #: Waiting that ends: a network that is there answers sooner, and a plan that fails costs only
 #: a better explanation.
-_BOUNDED = ("--timeout", "4", "--retries", "0", "--no-input", "--disable-pip-version-check", "-q")
+_BOUNDED = ("--timeout", "4", "--retries", "0", "--no-input", "--disable-pip-version-check")
+
+
+_LISTED = "keep.txt"
 
 
 def _version(text: str | None) -> Version:
@@ -78,7 +85,7 @@ class PipPlanner:
 
     def plan(self, ask: Ask, target: Target) -> Plan:
         """Asks the target's own pip from 22.2 on, else envlock's pip on the target."""
-        if not self._answers(ask, target):
+        if not self._answers(ask):
             return Plan(known=Known.UNKNOWN, said="no index can be reached")
         asked_itself = _version(target.pip) >= _DRY_RUN
         tool = [target.executable, "-m", "pip"] if asked_itself else _own_pip(target)
@@ -86,7 +93,8 @@ class PipPlanner:
             report = os.path.join(folder, "report.json")
             command = [*tool, *ask.before, "install", "--dry-run", *_BOUNDED]
             command += [*_without_report(ask.after, report)]
-            done = process.run(command, env=_impatient(self.env), timeout=PLAN_SECONDS)
+            env = _impatient({**self.env, **released(ask.constraints, target.home)})
+            done = process.run(command, env=env, timeout=PLAN_SECONDS)
             if done.timed_out:
                 return Plan(known=Known.UNKNOWN, said="pip did not answer in time")
             if done.code == 0:
@@ -94,55 +102,41 @@ class PipPlanner:
         rejected = asked_itself or target.pip is None
         return Plan(
             known=Known.REJECTED if rejected else Known.UNKNOWN,
-            said=complaint(done.output),
+            said=_said(done.output),
         )
 
-    def _settings(self, ask: Ask, target: Target) -> str:
-        """The configuration files that pip reads, as text."""
-        if "--isolated" in ask.flags:
-            return ""
-        named = self.env.get("PIP_CONFIG_FILE", "")
-        if named == os.devnull:
-            return ""
-        home = self.env.get("HOME", "")
-        paths = [os.path.join(f, "pip", "pip.conf") for f in network.config_folders(self.env)]
-        paths += ["/etc/pip.conf", os.path.join(home, ".pip", "pip.conf")]
-        paths += [os.path.join(target.layout.prefix, "pip.conf"), *([named] if named else [])]
-        return network.read_texts(paths)
-
-    def _answers(self, ask: Ask, target: Target) -> bool:
+    def _answers(self, ask: Ask) -> bool:
         """Whether every source is on this machine, or an index can be reached."""
-        settings = self._settings(ask, target)
-        variables = {k: v for k, v in self.env.items() if k.startswith("PIP_")}
-        if "--proxy" in ask.flags or "proxy" in settings or "PIP_PROXY" in variables:
+        if "--proxy" in ask.flags or network.uses_proxy(self.env):
             return True
-        if network.uses_proxy(self.env):
-            return True
-        urls = network.urls_in(" ".join(ask.after), settings, *variables.values())
-        local = "--no-index" in ask.flags or variables.get("PIP_NO_INDEX", "") not in ("", "0")
-        local = local or bool(re.search(r"^\s*no[-_]index\s*[=:]", settings, re.M))
-        main = "--index-url" in ask.flags or "PIP_INDEX_URL" in variables
-        main = main or bool(re.search(r"^\s*index[-_]url\s*[=:]", settings, re.M))
-        if not (local or main):
+        urls = [*network.urls_in(*ask.urls)]
+        if not {"--no-index", "--index-url"} & ask.flags:
             urls += network.default_index()
-        return not urls or network.reachable(urls)
+        return not urls or network.reachable(urls, ask.patience)
 
     def held(
         self, ask: Ask, target: Target, builds: Sequence[tuple[str, str]], folder: str
     ) -> list[str]:
         """``-c``; from 25.3 on ``--build-constraint`` too, which pip refuses to combine with
         ``--no-build-isolation``. It adds to the person's own constraints."""
-        listed = os.path.join(folder, "keep.txt")
+        listed = os.path.join(folder, _LISTED)
         files.write_whole(listed, "".join(f"{line}\n" for line in pins(builds, arbitrary=True)))
         held = ["-c", listed]
-        own = _version(target.pip) if target.pip or ask.program else _BUILD_CONSTRAINT
-        settings = self._settings(ask, target)
-        isolated = "--no-build-isolation" not in ask.flags
-        isolated = isolated and "PIP_NO_BUILD_ISOLATION" not in self.env
-        isolated = isolated and not re.search(r"no[-_]build[-_]isolation", settings)
-        if own >= _BUILD_CONSTRAINT and isolated:
+        if self._runs(ask, target) >= _BUILD_CONSTRAINT and _in_isolation(ask):
             held += ["--build-constraint", listed]
         return held
+
+    def variables(self, ask: Ask, target: Target, folder: str) -> Mapping[str, str]:
+        """``PIP_CONSTRAINT`` reaches isolated builds up to pip 25.2, and nothing else does. It
+        takes the place of the person's, which are named again."""
+        if self._runs(ask, target) >= _BUILD_CONSTRAINT or not _in_isolation(ask):
+            return {}
+        own = [file for file in ask.constraints if not re.search(r"\s", file)]
+        return {"PIP_CONSTRAINT": " ".join([*own, os.path.join(folder, _LISTED)])}
+
+    def _runs(self, ask: Ask, target: Target) -> Version:
+        """The pip that runs what was typed."""
+        return _version(target.pip) if target.pip or ask.program else _BUILD_CONSTRAINT
 
     def argv(self, ask: Ask, target: Target, options: Sequence[str] = ()) -> list[str]:
         """The target's pip; where it has none, envlock's own, working on the target."""
@@ -153,7 +147,20 @@ class PipPlanner:
         else:
             tool = [target.executable, *ask.python_options, "-m", "pip"]
         subcommand = [ask.subcommand] if ask.subcommand else []
-        return [*tool, *ask.before, *subcommand, *options, *ask.after]
+        knows = self._runs(ask, target) >= _BREAK_SYSTEM
+        passed = passing(target, ask) if knows else []
+        return [*tool, *ask.before, *subcommand, *passed, *options, *ask.after]
+
+
+def _in_isolation(ask: Ask) -> bool:
+    return "--no-build-isolation" not in ask.flags and ask.subcommand == "install"
+
+
+def _said(output: str) -> str:
+    """What is wrong, and pip's own account of which requirements conflict."""
+    account = re.search(r"^The conflict is caused by:\n(.*?)(?=^\s*$|\Z)", output, re.M | re.S)
+    lines = [line.strip() for line in account[1].splitlines()] if account else []
+    return ": ".join([complaint(output), *(["; ".join(lines)] if lines else [])])
 
 
 def _impatient(env: Mapping[str, str]) -> dict[str, str]:

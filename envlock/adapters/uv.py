@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,9 @@ from envlock.adapters.installer import (
     pins,
     unpack,
 )
+from envlock.adapters.marker import passing
+from envlock.adapters.uv_sources import with_sources
+from envlock.adapters.uv_toml import released
 from envlock.model.facts import Target
 
 
@@ -62,6 +66,9 @@ class UvStager:
 
 #: clap refuses to see these twice, and a quiet uv writes no JSON: the plan sets its own.
 _SET_BY_PLAN = {"--dry-run": 0, "--check": 0, "--output-format": 1, "-q": 0, "-qq": 0, "--quiet": 0}
+#: The version of what is not built yet.
+_BUILT = "unknown"
+DRY_RUN = ("--dry-run", "--output-format", "json", "--no-progress")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,42 +86,15 @@ class UvPlanner:
     name: str = "uv"
 
     def plan(self, ask: Ask, target: Target) -> Plan:
-        """Asks ``uv pip install --dry-run``; what it would do is on its standard output."""
-        if not self._answers(ask, target):
+        """Asks ``uv pip install --dry-run``, or ``sync``."""
+        if not answers(ask, self.env):
             return Plan(known=Known.UNKNOWN, said="no index can be reached")
-        command = [self.asked, *_without(ask.before, _SET_BY_PLAN), "pip", "install", "--dry-run"]
-        command += ["--output-format", "json", "--no-progress", *_in(target, ask)]
-        command += _without(ask.after, _SET_BY_PLAN)
-        done = process.run(command, env=_impatient(self.env), timeout=PLAN_SECONDS)
-        if done.timed_out:
-            return Plan(known=Known.UNKNOWN, said="uv did not answer in time")
-        if done.code != 0:
-            return Plan(known=Known.REJECTED, said=_said(done.output))
-        return _read_answer(done.output, ask)
-
-    def _settings(self, ask: Ask) -> str:
-        """The configuration files that uv reads, as text."""
-        if "--no-config" in ask.flags or self.env.get("UV_NO_CONFIG", "") not in ("", "0"):
-            return ""
-        paths = [os.path.join(f, "uv", "uv.toml") for f in network.config_folders(self.env)]
-        paths += ["/etc/uv/uv.toml", "uv.toml", self.env.get("UV_CONFIG_FILE", "")]
-        return network.read_texts(path for path in paths if path)
-
-    def _answers(self, ask: Ask, target: Target) -> bool:
-        """Whether every source is on this machine, or an index can be reached."""
-        settings = self._settings(ask)
-        variables = {k: v for k, v in self.env.items() if k.startswith("UV_") and v}
-        if "--offline" in ask.flags or "UV_OFFLINE" in variables or network.uses_proxy(self.env):
-            return True
-        urls = network.urls_in(" ".join(ask.after), settings, *variables.values())
-        local = "--no-index" in ask.flags
-        local = local or bool(re.search(r"^\s*no-index\s*=\s*true", settings, re.M))
-        main = bool({"--default-index", "--index-url"} & ask.flags)
-        main = main or "UV_DEFAULT_INDEX" in variables or "UV_INDEX_URL" in variables
-        main = main or bool(re.search(r"^\s*(index-url|default)\s*=", settings, re.M))
-        if not (local or main):
-            urls += network.default_index()
-        return not urls or network.reachable(urls)
+        command = [self.asked, *without(ask.before), "pip", ask.subcommand]
+        command += [*DRY_RUN, *_in(target, ask), *without(ask.after)]
+        with tempfile.TemporaryDirectory(prefix="envlock-") as folder:
+            env = {**self.env, **released(self.env, target.home, folder)}
+            plan = dry_run(command, env)
+            return with_sources(plan, self.asked, ask, target, _impatient(env))
 
     def held(
         self, ask: Ask, target: Target, builds: Sequence[tuple[str, str]], folder: str
@@ -133,10 +113,14 @@ class UvPlanner:
             ("-c", "--constraints", "UV_CONSTRAINT"),
             ("-b", "--build-constraints", "UV_BUILD_CONSTRAINT"),
         ):
-            own = [] if option in ask.flags else self.env.get(variable, "").split()
+            own = [] if option in ask.typed else self.env.get(variable, "").split()
             for file in [*own, *([listed] if lines else [])]:
                 held += [short, file]
         return held
+
+    def variables(self, ask: Ask, target: Target, folder: str) -> Mapping[str, str]:
+        """None: its options reach every build."""
+        return {}
 
     def argv(self, ask: Ask, target: Target, options: Sequence[str] = ()) -> list[str]:
         """The uv that was typed, told which Python is the target."""
@@ -146,8 +130,8 @@ class UvPlanner:
 
 
 def _in(target: Target, ask: Ask) -> list[str]:
-    named = "--python" in ask.flags or ask.subcommand == "help"
-    return [] if named else ["--python", target.executable]
+    named = "--python" in ask.typed or ask.subcommand == "help"
+    return [*([] if named else ["--python", target.executable]), *passing(target, ask)]
 
 
 def _impatient(env: Mapping[str, str]) -> dict[str, str]:
@@ -160,7 +144,27 @@ def _impatient(env: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _without(words: Sequence[str], dropped: Mapping[str, int]) -> list[str]:
+def answers(ask: Ask, env: Mapping[str, str]) -> bool:
+    """Whether every source is on this machine, or an index can be reached."""
+    if "--offline" in ask.flags or network.uses_proxy(env):
+        return True
+    urls = [*network.urls_in(*ask.urls)]
+    if not {"--no-index", "--default-index", "--index-url"} & ask.flags:
+        urls += network.default_index()
+    return not urls or network.reachable(urls, ask.patience)
+
+
+def dry_run(command: Sequence[str], env: Mapping[str, str]) -> Plan:
+    """What uv says that it would do; it is on its standard output."""
+    done = process.run(command, env=_impatient(env), timeout=PLAN_SECONDS)
+    if done.timed_out:
+        return Plan(known=Known.UNKNOWN, said="uv did not answer in time")
+    if done.code != 0:
+        return Plan(known=Known.REJECTED, said=_said(done.output))
+    return _read_answer(done.output)
+
+
+def without(words: Sequence[str], dropped: Mapping[str, int] = _SET_BY_PLAN) -> list[str]:
     """The words without some options; the number is how many values each takes."""
     kept, skip = [], 0
     for word in words:
@@ -174,16 +178,17 @@ def _without(words: Sequence[str], dropped: Mapping[str, int]) -> list[str]:
     return kept
 
 
-def _read_answer(output: str, ask: Ask) -> Plan:
-    """uv's JSON (schema "preview"): one entry for each thing installed or uninstalled.
+def _read_answer(output: str) -> Plan:
+    """uv's JSON (schema "preview"): one entry for each thing installed or uninstalled; those of a
+    project lie under ``sync``. What is built first has no version yet.
 
     Notes on standard error are mixed in before and after it.
     """
     start = re.search(r"^\{", output, re.M)
     try:
         answer: dict[str, Any] = json.JSONDecoder().raw_decode(output[start.start() :])[0]  # type: ignore[union-attr]
-        entries = [(canonicalize_name(e["name"]), e["version"], e["action"])
-                   for e in answer["changes"]]  # fmt: skip
+        entries = [(canonicalize_name(e["name"]), e.get("version", "?"), e["action"])
+                   for e in answer.get("sync", answer)["changes"]]  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         return Plan(known=Known.UNKNOWN, said=f"uv's answer cannot be read: {error}")
     old = {name: version for name, version, action in entries if action == "uninstalled"}

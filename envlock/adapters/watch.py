@@ -69,7 +69,8 @@ def _files_of(dist: Installed) -> Iterable[tuple[str, str]]:
     for row in dist.rows or ():
         note = not row.hash and row.path.startswith(dist.dist_info)
         if not note and not (row.path.endswith(".pyc") and is_bytecode(row.path)):
-            yield os.path.join(dist.site, row.path), row.hash
+            # not os.path.join(): it is slower than asking for the file's state
+            yield row.path if row.path[0] == "/" else f"{dist.site}/{row.path}", row.hash
 
 
 def _infos(names: Iterable[str], layout: Layout) -> dict[str, tuple[str, ...]]:

@@ -9,7 +9,9 @@ from packaging.utils import canonicalize_name
 
 from envlock.adapters.installer import Change, Plan
 from envlock.guard import options
+from envlock.guard.case import Case
 from envlock.guard.command import Asked, Request, parse_asked
+from envlock.model.facts import Finding
 from envlock.model.health import parse_requirement, satisfies
 
 #: The reason where the tool does not tell who requires what.
@@ -85,22 +87,80 @@ def unmet(raw: str, name: str, installed: str) -> bool:
     return bool(found.specifier) and not satisfies(installed, found.specifier)
 
 
-def instead(request: Request, plan: Plan, lost: frozenset[str]) -> tuple[str, ...]:
+def instead(case: Case, reasons: Iterable[Finding]) -> tuple[str, ...]:
     """The nearest command that keeps every build; empty when nothing would be left to do."""
-    if lost & in_files(request):
-        return ()
+    request = case.request
+    losses = [finding for finding in reasons if finding.level == "error"]
+    codes = {finding.code for finding in losses}
+    lost = frozenset(finding.subject for finding in losses)
     head = request.words[: len(request.words) - len(request.after)]
+    if codes == {"guard.isolated-build"}:
+        return (*head, "--no-build-isolation", *request.after)
+    if codes == {"guard.range"}:
+        return _in_range(case, head)
+    if codes == {"guard.overlap"}:
+        lost = frozenset(found.by for found in case.evidence.overlaps)
+    if lost & in_files(request) or "guard.shadowed-source" in codes:
+        return ()
     after = _named_out(request, lost)
     if request.subcommand == "uninstall" or not _left(request, after):
         return (*head, *after) if _left(request, after) else ()
     if lost <= request.names and not request.elsewhere:
         return (*head, *after)
+    return _less(request, head, after, lost)
+
+
+def _less(
+    request: Request, head: Sequence[str], after: Sequence[str], lost: frozenset[str]
+) -> tuple[str, ...]:
+    """Without what makes a tool install everything anew; else without dependencies."""
     anew = [name for name in (*_ANEW, "--upgrade-strategy", "--exact") if request.given.has(name)]
     if anew:
         return (*head, *options.without(after, _table(request), anew))
     if request.tool == "uv" and request.upgrades and not request.elsewhere:
         return (*head, *_upgrade_only_named(request, after, lost))
     return (*head, *after) if request.given.has("--no-deps") else (*head, "--no-deps", *after)
+
+
+def without_dependencies(request: Request) -> tuple[str, ...]:
+    """The same, and nothing of what it requires."""
+    head = request.words[: len(request.words) - len(request.after)]
+    return (*head, "--no-deps", *request.after)
+
+
+def _in_range(case: Case, head: Sequence[str]) -> tuple[str, ...]:
+    """The command with the ranges that the protected builds name, in place of what moves out of
+    them or beside it; what would be removed is left out."""
+    request = case.request
+    moved = {change.name for change in case.plan.changes} | request.names
+    if request.subcommand == "uninstall":
+        parsed = map(parse_requirement, _needs(case))
+        after = _named_out(request, frozenset(canonicalize_name(one.name) for one in parsed if one))
+        return (*head, *after) if _left(request, after) else ()
+    ranges = {
+        raw: canonicalize_name(found.name)
+        for raw in _needs(case)
+        if (found := parse_requirement(raw)) and found.specifier
+    }
+    ranges = {raw: name for raw, name in ranges.items() if name in moved}
+    names = frozenset(ranges.values())
+    if names & in_files(request):
+        return ()
+    words = [str(parse_requirement(raw)).partition(";")[0].strip() for raw in ranges]
+    return (*head, *_named_out(request, names), *dict.fromkeys(words))
+
+
+def _needs(case: Case) -> list[str]:
+    """What the protected builds require and have."""
+    found = []
+    for build in case.held.values():
+        for raw in build.requires:
+            one = parse_requirement(raw)
+            name = canonicalize_name(one.name) if one else ""
+            version = case.evidence.installed.get(name)
+            if one and name not in case.held and version and satisfies(version, one.specifier):
+                found.append(raw)
+    return found
 
 
 def in_files(request: Request) -> frozenset[str]:

@@ -32,6 +32,7 @@ _WANTED = (
     "--prefix",
     "--root",
     "--user",
+    "--overrides",
 )
 
 

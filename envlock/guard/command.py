@@ -4,57 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
-
-from envlock.errors import UsageProblem
-from envlock.guard import options
+from envlock.guard import doors, options
+from envlock.guard.asked import Asked, Read, parse_asked, read_files, requirement_lines
 from envlock.guard.options import Parsed
-from envlock.model.wheels import parse_wheel_name
+from envlock.guard.settings import Surroundings, merge, pip_settings, uv_settings
 
-#: What guard understands, as messages list it.
-UNDERSTOOD = (
-    "pip install",
-    "pip uninstall",
-    "pip3 …",
-    "pip3.N …",
-    "python -m pip …",
-    "python3.N -m pip …",
-    "/path/to/pip …",
-    "/path/to/python -m pip …",
-    "uv pip install",
-    "uv pip uninstall",
-    "and what changes nothing, such as pip list",
-)
-#: Subcommands of ``uv pip`` that change no environment.
-_UV_HARMLESS = frozenset({"list", "freeze", "show", "check", "tree", "compile", "debug", "help"})
+__all__ = ["Asked", "Request", "configured", "parse", "parse_asked", "requirement_lines"]
 
 _PIP = re.compile(r"pip(3(\.\d+)?)?\Z")
 _PYTHON = re.compile(r"python(3(\.\d+)?)?\Z")
-_SOURCE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:|^[./~]|[/\\]|\.(whl|zip|tar\.gz|tgz|tar\.bz2)$")
-_EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One requirement of a command line or a requirements file.
-
-    Attributes:
-        raw: as written.
-        name: canonical; empty when only the source itself knows (a folder, a repository).
-        requirement: the parsed requirement; None for a bare path or URL.
-        source: URL or path it comes from; empty when an index is asked.
-        version: the version a wheel's file name carries.
-    """
-
-    raw: str
-    name: str = ""
-    requirement: Requirement | None = None
-    source: str = ""
-    version: str = ""
+#: What ``python -m`` may run, and the tool that it is.
+_MODULES = {"pip": "pip", "uv": "uv", "piptools": "pip-sync"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +27,18 @@ class Request:
 
     Attributes:
         words: as typed.
-        tool: ``pip`` or ``uv``.
+        tool: ``pip``, ``uv`` or ``pip-sync``.
         program: the tool, or the Python that runs it, as typed.
         python_options: the interpreter's own options, before ``-m pip``.
         module: spelled ``python -m pip``.
+        project: ``uv add/remove/sync/run``: the environment is the project's.
+        outside: the environment that would be changed is known not to be the target.
         before: options before the subcommand.
-        subcommand: ``install``, ``uninstall``, another one, or empty.
+        subcommand: ``install``, ``uninstall``, ``sync``, another one, or empty.
         after: the words after the subcommand.
-        given: options of the command line.
+        typed: options of the command line alone.
+        given: with those of requirements files, variables and configuration files.
+        origins: where an option of ``given`` that nobody typed comes from.
         asked: what is to be installed or removed, requirements files included.
     """
 
@@ -79,10 +47,14 @@ class Request:
     program: str
     python_options: tuple[str, ...] = ()
     module: bool = False
+    project: bool = False
+    outside: bool = False
     before: tuple[str, ...] = ()
     subcommand: str = ""
     after: tuple[str, ...] = ()
+    typed: Parsed = field(default_factory=Parsed)
     given: Parsed = field(default_factory=Parsed)
+    origins: Mapping[str, str] = field(default_factory=dict)
     asked: tuple[Asked, ...] = ()
 
     @property
@@ -91,11 +63,19 @@ class Request:
         return os.sep in self.program
 
     @property
+    def judged(self) -> bool:
+        """Whether the subcommand is one that changes an environment."""
+        return self.subcommand in _table_group(self)
+
+    @property
     def changes_nothing(self) -> bool:
-        """Whatever else it says: a dry run, a question, a subcommand that only looks."""
-        if self.subcommand not in ("install", "uninstall"):
+        """Whatever else it says: a dry run, a question, a subcommand that only looks, a project
+        that is not to be synchronised, another environment than the target."""
+        if self.outside or not self.judged:
             return True
-        return self.given.has("--dry-run", "--check", "--help", "--version")
+        if self.given.has("--dry-run", "--check", "--help", "--version"):
+            return True
+        return self.project and self.given.has(*_NO_SYNC.get(self.subcommand, ()))
 
     @property
     def names(self) -> frozenset[str]:
@@ -104,13 +84,16 @@ class Request:
 
     @property
     def interpreters(self) -> tuple[str, ...]:
-        """Values of ``--python``."""
-        return self.given.value("--python")
+        """Values of ``--python``, and of what ``pip-sync`` calls so."""
+        named = () if self.project else self.given.value("--python")
+        return named + self.given.value("--python-executable")
 
     @property
     def elsewhere(self) -> str:
         """The option that installs beside the target's own folders; empty without one."""
         places = ("--target", "--prefix", "--root", "--user")
+        if self.tool == "pip-sync" or self.project:  # "--user" narrows what pip-sync looks at
+            return ""
         return next((name for name in places if self.given.has(name)), "")
 
     @property
@@ -129,8 +112,30 @@ class Request:
         found = re.search(r"3\.\d+\Z", self.program)
         return found[0] if found and not self.by_path else ""
 
+    def within(self, markers: Mapping[str, str]) -> Request:
+        """The request without requirements whose markers are false in an environment."""
+        return replace(self, asked=tuple(one for one in self.asked if one.counts(markers)))
 
-def parse(words: Sequence[str], read: Callable[[str], str | None] | None = None) -> Request:
+
+#: With these, uv leaves the project's environment alone.
+_NO_SYNC = {
+    "add": ("--no-sync", "--frozen", "--script"),
+    "remove": ("--no-sync", "--frozen", "--script"),
+    "run": ("--no-sync", "--isolated", "--no-project", "--script", "--gui-script"),
+    "sync": ("--script",),
+}
+
+
+def _table_group(request: Request) -> Mapping[str, options.Table]:
+    if request.project:
+        return options.UV_PROJECT_COMMANDS
+    if request.tool == "uv":
+        return options.UV_COMMANDS
+    judged = ("sync",) if request.tool == "pip-sync" else ("install", "uninstall")
+    return {name: options.PIP_COMMANDS[name] for name in judged}
+
+
+def parse(words: Sequence[str], read: Read | None = None) -> Request:
     """Reads a command line.
 
     Args:
@@ -141,168 +146,180 @@ def parse(words: Sequence[str], read: Callable[[str], str | None] | None = None)
         UsageProblem: it is no command that guard understands; the hint lists those it does.
     """
     if not words:
-        raise UsageProblem("guard: no command given", _hint())
-    program = words[0]
-    name = os.path.basename(program)
+        raise doors.not_understood(words)
+    name = os.path.basename(words[0])
+    request = Request(words=tuple(words), tool="pip", program=words[0])
     if _PIP.match(name):
-        return _pip(Request(words=tuple(words), tool="pip", program=program), words[1:], read)
+        return _pip(request, words[1:], read)
     if _PYTHON.match(name):
-        return _python(words, read)
+        return _python(request, words, read)
+    if name == "pip-sync":
+        return _pip_sync(request, words[1:], read)
     if name == "uv":
-        return _uv(words, read)
-    raise UsageProblem(f"guard: '{program}' is not understood", _hint())
+        return _uv(request, words[1:], read)
+    raise doors.not_understood(words)
 
 
-def _hint() -> str:
-    return "understood are: " + ", ".join(UNDERSTOOD)
-
-
-def _python(words: Sequence[str], read: Callable[[str], str | None] | None) -> Request:
+def _python(request: Request, words: Sequence[str], read: Read | None) -> Request:
     """``python [-I -W ignore …] -m pip …``."""
     index = 1
     while index < len(words) and words[index].startswith("-") and words[index] != "-m":
         index += 2 if words[index] in ("-W", "-X") else 1
-    if list(words[index : index + 2]) != ["-m", "pip"]:
-        raise UsageProblem(f"guard: '{words[0]}' without '-m pip' is not understood", _hint())
-    request = Request(
-        words=tuple(words),
-        tool="pip",
-        program=words[0],
-        python_options=tuple(words[1:index]),
-        module=True,
+    module = words[index + 1] if words[index : index + 1] == ["-m"] and words[index + 1 :] else ""
+    if module not in _MODULES:
+        what = f"'{words[0]}' without '-m pip' is not understood"
+        raise doors.not_understood(words, what)
+    request = replace(
+        request, tool=_MODULES[module], module=True, python_options=tuple(words[1:index])
     )
-    return _pip(request, words[index + 2 :], read)
+    rest = list(words[index + 2 :])
+    if module == "uv":
+        return _uv(request, rest, read)
+    if module == "pip":
+        return _pip(request, rest, read)
+    if rest[:1] != ["sync"]:
+        raise doors.not_understood(words, f"'{' '.join(words[: index + 2])}' without 'sync'")
+    return _pip_sync(request, rest[1:], read)
 
 
-def _split(words: Sequence[str], table: options.Table) -> tuple[tuple[str, ...], list[str], Parsed]:
-    """Options, the rest that begins with the first word, and the options read."""
+def _split(words: Sequence[str], table: options.Table) -> tuple[tuple[str, ...], list[str]]:
+    """Options, and the rest that begins with the first word."""
     given = options.parse(words, table, interspersed=False)
     count = len(words) - len(given.words)
-    return tuple(words[:count]), list(given.words), given
+    return tuple(words[:count]), list(given.words)
 
 
-def _pip(
-    request: Request, words: Sequence[str], read: Callable[[str], str | None] | None
-) -> Request:
-    before, rest, general = _split(words, options.PIP)
-    table = options.PIP_COMMANDS.get(rest[0] if rest else "", options.PIP)
-    return _complete(request, before, rest, (general, table), read)
+def _pip(request: Request, words: Sequence[str], read: Read | None) -> Request:
+    before, rest = _split(words, options.PIP)
+    return _complete(request, before, rest, read)
 
 
-def _uv(words: Sequence[str], read: Callable[[str], str | None] | None) -> Request:
-    """``uv [options] pip [options] install …``."""
-    before, rest, _ = _split(words[1:], options.UV)
-    if rest[:1] != ["pip"]:
+def _pip_sync(request: Request, words: Sequence[str], read: Read | None) -> Request:
+    return _complete(replace(request, tool="pip-sync"), (), ["sync", *words], read)
+
+
+def _uv(request: Request, words: Sequence[str], read: Read | None) -> Request:
+    """``uv [options] pip [options] install …`` and ``uv [options] sync …``."""
+    request = replace(request, tool="uv")
+    before, rest = _split(words, options.UV)
+    word = rest[0] if rest else ""
+    if word in doors.UV_PROJECT or word in doors.UV_HARMLESS:
+        request = replace(request, project=True)
+        if word == "run":
+            _refuse_inner(request.words, rest)
+        return _complete(request, before, rest, read)
+    if word != "pip":
         shown = " ".join(["uv", *rest[:1]])
-        raise UsageProblem(f"guard: '{shown}' is not understood", _hint())
-    more, rest, _ = _split(rest[1:], options.UV)
+        raise doors.not_understood(["uv", *rest], f"'{shown}' is not understood")
+    more, rest = _split(rest[1:], options.UV)
     subcommand = rest[0] if rest else ""
-    if subcommand and subcommand not in options.UV_COMMANDS and subcommand not in _UV_HARMLESS:
-        raise UsageProblem(f"guard: 'uv pip {subcommand}' is not understood", _hint())
-    table = options.UV_COMMANDS.get(subcommand, options.UV)
-    request = Request(words=tuple(words), tool="uv", program=words[0])
-    general = options.parse([*before, *more], options.UV)
-    return _complete(request, (*before, *more), rest, (general, table), read)
+    known = subcommand in options.UV_COMMANDS or subcommand in doors.UV_PIP_HARMLESS
+    if subcommand and not known:
+        raise doors.not_understood(request.words, f"'uv pip {subcommand}' is not understood")
+    return _complete(request, (*before, *more), rest, read)
+
+
+def _refuse_inner(words: Sequence[str], rest: Sequence[str]) -> None:
+    """``uv run pip install …``: what runs inside is what has to be guarded.
+
+    Raises:
+        UsageProblem: an installer is what would be run.
+    """
+    given = options.parse(rest[1:], options.UV_PROJECT_COMMANDS["run"], interspersed=False)
+    inner = list(given.words)
+    if given.has("--module"):
+        inner = ["python", "-m", *inner]
+    name = os.path.basename(inner[0]) if inner else ""
+    installer = bool(_PIP.match(name)) or name in ("uv", "pip-sync")
+    installer = installer or (bool(_PYTHON.match(name)) and inner[1:2] == ["-m"] and (
+        inner[2:3] in (["pip"], ["uv"], ["piptools"])
+    ))  # fmt: skip
+    if installer:
+        what = f"'uv run' would run '{name}'"
+        raise doors.not_understood(words, f"{what}: guard that: envlock guard {' '.join(inner)}")
 
 
 def _complete(
-    request: Request,
-    before: tuple[str, ...],
-    rest: Sequence[str],
-    tables: tuple[Parsed, options.Table],
-    read: Callable[[str], str | None] | None,
+    request: Request, before: tuple[str, ...], rest: Sequence[str], read: Read | None
 ) -> Request:
-    general, table = tables
     subcommand, after = (rest[0], tuple(rest[1:])) if rest else ("", ())
-    judged = subcommand in ("install", "uninstall")
-    local = options.parse(after, table) if judged else Parsed()
-    values = {key: value + local.value(key) for key, value in general.values.items()}
-    given = Parsed(
-        flags=general.flags | local.flags,
-        values={**local.values, **values},
-        words=local.words,
-        unknown=general.unknown + local.unknown,
-    )
-    return Request(
-        words=request.words,
-        tool=request.tool,
-        program=request.program,
-        python_options=request.python_options,
-        module=request.module,
-        before=before,
-        subcommand=subcommand,
-        after=after,
-        given=given,
-        asked=_asked(given, read) if judged else (),
-    )
+    request = replace(request, before=before, subcommand=subcommand, after=after)
+    table = _table_group(request).get(subcommand)
+    general_table = options.UV if request.tool == "uv" else table or options.PIP
+    typed = options.parse(before, general_table)
+    if table is not None:
+        interspersed = not (request.project and subcommand == "run")
+        local = options.parse(after, table, interspersed=interspersed)
+        typed = replace(options.join(typed, local), words=local.words)
+    return _read(replace(request, typed=typed), typed, read)
 
 
-def requirement_files(given: Parsed) -> tuple[str, ...]:
-    """``-r`` files of either tool."""
-    return given.value("--requirement") + given.value("--requirements")
+def configured(
+    request: Request,
+    around: Surroundings,
+    read: Read | None,
+    tables: Sequence[tuple[str, Mapping[str, Any]]] = (),
+) -> Request:
+    """The request with what variables and configuration files say.
 
-
-def _asked(given: Parsed, read: Callable[[str], str | None] | None) -> tuple[Asked, ...]:
-    spelled = [*given.words, *given.value("--editable")]
-    for file in requirement_files(given) if read else ():
-        assert read is not None
-        spelled += requirement_lines(file, read)
-    return tuple(parse_asked(word) for word in spelled)
-
-
-def requirement_lines(file: str, read: Callable[[str], str | None]) -> list[str]:
-    """The requirements of a requirements file and of those it includes; options are left out.
-
-    Relative names are relative to the file that says them, as pip reads them. A file that
-    cannot be read or was read already adds nothing.
+    Args:
+        around: what steers the tool from outside.
+        read: as for :func:`parse`.
+        tables: content of uv's configuration files, strongest last.
     """
-    found: list[str] = []
-    waiting, seen = [file], set()
-    while waiting:
-        path = waiting.pop()
-        text = read(path) if path not in seen else None
-        seen.add(path)
-        for line in _logical_lines(text or ""):
-            option = re.match(r"(-r|-e|--requirement|--editable)[ =]?\s*(.+)", line)
-            if option is None:
-                found += [] if line.startswith("-") else [re.split(r"\s--\w", line)[0].strip()]
-            elif option[1] in ("-e", "--editable"):
-                found.append(option[2].strip())
-            else:
-                waiting.append(os.path.join(os.path.dirname(path), option[2].strip()))
-    return found
+    table = _table_group(request).get(request.subcommand)
+    if table is None:
+        return request
+    if request.tool == "uv":
+        settings = uv_settings(around, table, tables, project=request.project)
+    elif request.tool == "pip":
+        settings = pip_settings(around, table, request.subcommand)
+    else:
+        settings = []  # pip-sync reads files, pip under it reads its own
+    given, origins = merge(request.typed, settings, adds=request.tool == "pip")
+    return _read(replace(request, origins=origins), given, read)
 
 
-def _logical_lines(text: str) -> list[str]:
-    """Lines with continuations joined and comments gone."""
-    joined = re.sub(r"\\\r?\n", " ", text)
-    lines = (re.sub(r"(^|\s+)#.*$", "", line).strip() for line in joined.splitlines())
-    return [line for line in lines if line]
+def _read(request: Request, given: Parsed, read: Read | None) -> Request:
+    """With what the files named in ``given`` list and set."""
+    if not request.judged:
+        return replace(request, given=given)
+    files = requirement_files(request, given)
+    bounds = given.value("--constraint") + given.value("--constraints")
+    listed = read_files(files, bounds, read) if read else None
+    spelled = [*_spelled(request, given), *given.value("--editable")]
+    if listed is not None:
+        spelled += listed.spelled
+        given = _with_listed(given, listed.options, _table_group(request)[request.subcommand])
+    return replace(request, given=given, asked=tuple(parse_asked(word) for word in spelled))
 
 
-def parse_asked(word: str) -> Asked:
-    """Reads one requirement: a name with a range, a URL, a path, a wheel."""
-    text = word.strip()
-    if not _SOURCE.search(text.split("@")[0].split(";")[0].strip()):
-        try:
-            found = Requirement(text)
-        except InvalidRequirement:
-            return Asked(raw=word)
-        name, source = canonicalize_name(found.name), found.url or ""
-        version = _wheel_version(source) if source else ""
-        return Asked(raw=word, name=name, requirement=found, source=source, version=version)
-    egg = _EGG.search(text)
-    path = re.sub(r"\.whl\[[^]]*\]$", ".whl", text.split("#")[0])
-    try:
-        wheel = parse_wheel_name(os.path.basename(path).replace("%2B", "+"))
-    except ValueError:
-        return Asked(raw=word, source=path, name=canonicalize_name(egg[1]) if egg else "")
-    return Asked(raw=word, name=wheel.name, source=path, version=wheel.version)
+def _spelled(request: Request, given: Parsed) -> tuple[str, ...]:
+    """Words that are requirements."""
+    named = request.subcommand in ("install", "uninstall", "add", "remove")
+    return given.words if named else ()
 
 
-def _wheel_version(source: str) -> str:
-    try:
-        base = os.path.basename(source.split("#")[0])
-        return parse_wheel_name(base.replace("%2B", "+").replace("%2b", "+")).version
-    except ValueError:
-        return ""
+def requirement_files(request: Request, given: Parsed) -> tuple[str, ...]:
+    """Files that list requirements, of either tool; ``sync`` names them as words."""
+    listed = given.value("--requirement") + given.value("--requirements")
+    if request.subcommand != "sync" or request.project:
+        return listed
+    if request.tool == "pip-sync":
+        return given.words or ("requirements.txt",)
+    return listed + given.words
+
+
+def _with_listed(given: Parsed, found: Parsed, table: options.Table) -> Parsed:
+    """``given`` with the options of requirements files that steer the choice of packages.
+
+    Includes and editables are requirements, read already.
+    """
+    apart = ("--requirement", "--constraint", "--editable")
+    names = {name: table.names.get(name, "") for name in {*found.flags, *found.values}}
+    flags = {names[name] for name in found.flags if names[name]}
+    values = dict(given.values)
+    for name, value in found.values.items():
+        if names[name] and name not in apart:
+            values[names[name]] = values.get(names[name], ()) + value
+    return replace(given, flags=given.flags | flags, values=values)

@@ -145,6 +145,17 @@ def parse(words: Sequence[str], options: Table, *, interspersed: bool = True) ->
     )
 
 
+def join(first: Parsed, second: Parsed) -> Parsed:
+    """Both, one after the other; the words are the first's."""
+    names = first.values.keys() | second.values.keys()
+    return Parsed(
+        flags=first.flags | second.flags,
+        values={name: first.value(name) + second.value(name) for name in sorted(names)},
+        words=first.words,
+        unknown=first.unknown + second.unknown,
+    )
+
+
 def without(words: Iterable[str], options: Table, dropped: Iterable[str]) -> list[str]:
     """The words without some options (canonical names) and their values.
 
@@ -248,13 +259,74 @@ _UV_INSTALL = (
     "--no-build-isolation-package= --refresh --no-refresh --refresh-package="
 )
 
+_UV_SYNC = (
+    "-c/--constraints/--constraint= -b/--build-constraints/--build-constraint= --extra= "
+    "--all-extras --no-all-extras --group= --require-hashes --no-require-hashes "
+    "--no-verify-hashes --verify-hashes --require-build-hashes --no-build --build --no-binary= "
+    "--only-binary= --allow-empty-requirements --no-allow-empty-requirements --python-version= "
+    "--python-platform= --strict --no-strict --check --output-format= --torch-backend= --user "
+    "--index= --default-index= -i/--index-url/--pypi-url= --extra-index-url= -f/--find-links= "
+    "--no-index --index-strategy= --exclude-newer= --exclude-newer-package= --no-sources "
+    "--no-sources-package= --reinstall/--force-reinstall --no-reinstall --reinstall-package= "
+    "--link-mode= --compile-bytecode/--compile --no-compile-bytecode/--no-compile "
+    "-C/--config-setting/--config-settings= --config-settings-package= --no-build-isolation "
+    "--build-isolation --no-build-isolation-package= --refresh --no-refresh --refresh-package="
+)
+#: ``uv sync``, ``uv run``, ``uv add`` and ``uv remove`` share these.
+_UV_PROJECT = (
+    "--extra= --no-extra= --all-extras --no-all-extras --dev --no-dev --only-dev --group= "
+    "--no-group= --no-default-groups --only-group= --all-groups --no-editable --editable "
+    "--no-editable-package= --inexact --exact --active --no-active --no-install-project "
+    "--no-install-workspace --no-install-local --no-install-package= --locked --frozen "
+    "--dry-run --check --no-sync --sync --all-packages --package= --script= --output-format= "
+    "--python-platform= --index= --default-index= -i/--index-url= --extra-index-url= "
+    "-f/--find-links= --no-index --index-strategy= --keyring-provider= -U/--upgrade "
+    "--no-upgrade -P/--upgrade-package= --upgrade-group= --resolution= --prerelease= "
+    "--prerelease-package= --fork-strategy= --exclude-newer= --exclude-newer-package= "
+    "--no-sources --no-sources-package= --reinstall/--force-reinstall --no-reinstall "
+    "--reinstall-package= --link-mode= --compile-bytecode/--compile "
+    "--no-compile-bytecode/--no-compile -C/--config-setting/--config-settings= "
+    "--config-settings-package= --no-build-isolation --build-isolation "
+    "--no-build-isolation-package= --no-build --no-build-package= --no-binary "
+    "--no-binary-package= --require-build-hashes --no-require-build-hashes --refresh "
+    "--no-refresh --refresh-package= -p/--python="
+)
+_UV_ADD = (
+    "-r/--requirements/--requirement= -c/--constraints/--constraint= --optional= --raw "
+    "--bounds= --rev= --tag= --branch= --lfs --workspace --no-workspace"
+)
+_UV_RUN = (
+    "-m/--module --env-file= --no-env-file -w/--with= --with-editable= --with-requirements= "
+    "--isolated --gui-script --no-project"
+)
+_PIP_SYNC = (
+    "-h/--help --version -a/--ask -n/--dry-run --force -f/--find-links= -i/--index-url= "
+    "--extra-index-url= --trusted-host= --no-index --python-executable= -v/--verbose -q/--quiet "
+    "--user --cert= --client-cert= --pip-args= --config= --no-config"
+)
+
 PIP = table(_PIP_GENERAL, abbreviate=True)
 PIP_COMMANDS = {
     "install": table(_PIP_GENERAL, _PIP_INSTALL, abbreviate=True),
     "uninstall": table(_PIP_GENERAL, _PIP_UNINSTALL, abbreviate=True),
+    "sync": table(_PIP_SYNC),  # pip-sync: pip has no subcommand of this name
 }
 UV = table(_UV_GENERAL)
 UV_COMMANDS = {
     "install": table(_UV_GENERAL, _UV_SHARED, _UV_INSTALL),
     "uninstall": table(_UV_GENERAL, _UV_SHARED),
+    "sync": table(_UV_GENERAL, _UV_SHARED, _UV_SYNC),
 }
+UV_PROJECT_COMMANDS = {
+    "sync": table(_UV_GENERAL, _UV_PROJECT),
+    "add": table(_UV_GENERAL, _UV_PROJECT, _UV_ADD, "-m/--marker="),
+    "remove": table(_UV_GENERAL, _UV_PROJECT, "--optional="),
+    "run": table(_UV_GENERAL, _UV_PROJECT, _UV_RUN, "-s/--script"),
+}
+#: Options that pip reads in requirements files.
+FILE = table(
+    "-i/--index-url/--pypi-url= --extra-index-url= --no-index -f/--find-links= -c/--constraint= "
+    "-r/--requirement= -e/--editable= --no-binary= --only-binary= --prefer-binary "
+    "--require-hashes --pre --trusted-host= --use-feature= --all-releases= --only-final=",
+    abbreviate=True,
+)

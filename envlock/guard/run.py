@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
 from envlock.adapters import files, process
 from envlock.adapters.installed import Inventory
 from envlock.adapters.installer import Ask, Change, Known, Plan, Planner
 from envlock.adapters.watch import changes, watch
-from envlock.guard.advice import UNTOLD
+from envlock.guard import sync
 from envlock.guard.command import Asked, Request
-from envlock.guard.decide import Decision, Protected, Verdict, decide
+from envlock.guard.decide import Decision, Evidence, Protected, Verdict, decide
+from envlock.guard.evidence import first_evidence, full_evidence
+from envlock.guard.hold import held_options, no_fit, resolve_held, told
 from envlock.guard.options import PIP_COMMANDS, only_options, without
 from envlock.model.facts import Finding, Target
 from envlock.model.label import same_version
+
+#: Seconds that an index gets where the arguments alone are enough to refuse: its answer could
+#: only tell more.
+_PATIENCE = 0.25
+#: How ``python -m`` names a tool.
+_MODULES = {"pip": ("-m", "pip"), "uv": ("-m", "uv"), "pip-sync": ("-m", "piptools", "sync")}
+#: Options that name where distributions come from.
+_INDEXES = ("--index-url", "--extra-index-url", "--default-index", "--index", "--find-links",
+            "--requirement", "--requirements", "--constraint", "--constraints")  # fmt: skip
+
+
+def _urls(request: Request) -> Iterator[str]:
+    """Indexes and sources that a request names, wherever it names them."""
+    for option in _INDEXES:
+        yield from request.given.value(option)
+    for asked in request.asked:
+        yield asked.source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +50,8 @@ class Scene:
         inventory: what is installed.
         protected: what must not be lost.
         env: the person's environment, as the tool gets it.
+        above: protected builds of an environment that shows through in the target.
+        healthy: names and raw versions of the manifest; empty without one.
     """
 
     request: Request
@@ -39,6 +60,8 @@ class Scene:
     inventory: Inventory
     protected: tuple[Protected, ...]
     env: Mapping[str, str]
+    above: tuple[Protected, ...] = ()
+    healthy: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def intact(self) -> tuple[Protected, ...]:
@@ -50,20 +73,21 @@ class Scene:
         """The request as the tool is asked about it."""
         request = self.request
         given = request.given
-        head = [
-            request.program,
-            *request.python_options,
-            *(["-m", "pip"] if request.module else []),
-        ]
+        module = _MODULES[request.tool] if request.module else ()
+        head = [request.program, *request.python_options, *module]
         return Ask(
             program=tuple(head) if request.by_path else (),
             python_options=request.python_options,
             before=request.before,
             subcommand=request.subcommand,
             after=request.after,
+            words=request.typed.words,
             installed={dist.name: dist.version for dist in self.inventory.distributions},
             elsewhere=bool(request.elsewhere),
             flags=given.flags | given.values.keys(),
+            typed=request.typed.flags | request.typed.values.keys(),
+            constraints=given.value("--constraint") + given.value("--constraints"),
+            urls=tuple(_urls(request)),
         )
 
 
@@ -94,38 +118,75 @@ def judge(scene: Scene) -> Judgement:
     Raises:
         ProgramFailed: the tool cannot be started.
     """
+    request = sync.stand_in(scene.request)
+    if scene.request.changes_nothing or not (scene.intact or scene.above):
+        return Judgement(plan=Plan(), decision=Decision(verdict=Verdict.ALLOWED))
+    evidence = first_evidence(scene)
+    # a dry run builds what it is given, so that what must not be built is seen before
+    early = decide(request, Plan(), scene.protected, evidence)
+    if early.verdict is Verdict.REFUSED:
+        return Judgement(plan=Plan(), decision=sync.told(early, scene.request))
+    plan = _plan(scene, evidence)
+    unplanned = sync.without_plan(scene.request, plan)
+    if unplanned is not None:
+        return Judgement(plan=plan, decision=unplanned)
+    evidence = full_evidence(scene, plan, evidence)
+    decision = sync.told(decide(request, plan, scene.protected, evidence), scene.request)
+    return Judgement(plan=plan, decision=told(scene, plan, decision, evidence))
+
+
+def _plan(scene: Scene, evidence: Evidence) -> Plan:
+    """What would happen, as far as anybody can tell."""
+    request, ask = scene.request, scene.ask
+    if request.subcommand == "uninstall":
+        return _removal(request, ask.installed)
+    if request.tool == "pip-sync":
+        return _with_local_files(_listed(scene), request, ask.installed)
+    blind = Plan(known=Known.UNKNOWN)
+    if decide(sync.stand_in(request), blind, scene.protected, evidence).verdict is Verdict.REFUSED:
+        ask = replace(ask, patience=_PATIENCE)
+    plan = scene.planner.plan(ask, scene.target)
+    if plan.known is Known.UNKNOWN and sync.is_list(request):
+        plan = _listed(scene)
+    return _with_local_files(plan, request, ask.installed)
+
+
+def _listed(scene: Scene) -> Plan:
+    hashes = {
+        dist.name: build.sha256
+        for build in scene.intact
+        for dist in scene.inventory.named(build.name)
+        if build.sha256 and "archive_info" in (dist.direct_url or {})
+    }
+    return sync.from_arguments(scene.request, scene.ask.installed, hashes)
+
+
+def judge_held(scene: Scene) -> Judgement:
+    """Decides about the versions that the tool finds with the protected set held.
+
+    Where there are none, the refusal has the chain of requirements that conflicts; where the
+    tool rejects the command with or without, or only the vendor's metadata is in the way, the
+    command is judged as it was typed.
+
+    Raises:
+        ProgramFailed: the tool cannot be started.
+    """
     request = scene.request
-    if request.changes_nothing or not scene.intact:
-        plan = Plan()
-    elif request.subcommand == "uninstall":
-        plan = _removal(request, scene.ask.installed)
-    else:
-        plan = scene.planner.plan(scene.ask, scene.target)
-        plan = _with_local_files(plan, request, scene.ask.installed)
-    decision = decide(request, plan, scene.protected)
-    return Judgement(plan=plan, decision=_told(scene, decision))
-
-
-def _told(scene: Scene, decision: Decision) -> Decision:
-    """The decision with more to say, where the plan told no reason: asked again with the builds
-    held, the tool finds versions that fit, or says why there are none."""
-    if decision.verdict is Verdict.ALLOWED or all(r.why != UNTOLD for r in decision.reasons):
-        return decision
-    ask = scene.ask
-    with tempfile.TemporaryDirectory(prefix="envlock-guard-") as folder:
-        held = _held(scene, folder)
-        plan = scene.planner.plan(replace(ask, after=(*held, *ask.after)), scene.target)
-    named = [c for c in plan.changes if c.new and c.name in scene.request.names]
-    fits = " ".join(f"{change.name}=={change.new}" for change in named)
-    reasons = (_with_more(reason, plan.said, fits) for reason in decision.reasons)
-    return replace(decision, reasons=tuple(reasons))
-
-
-def _with_more(reason: Finding, why: str, fits: str) -> Finding:
-    if reason.why != UNTOLD:
-        return reason
-    hint = f"versions that keep it exist: {fits}" if fits else reason.hint
-    return replace(reason, why=why or reason.why, hint=hint)
+    if request.changes_nothing or not scene.intact or request.subcommand != "install":
+        return judge(scene)
+    evidence = first_evidence(scene)
+    early = decide(request, Plan(), scene.protected, evidence)
+    if early.verdict is Verdict.REFUSED:
+        return Judgement(plan=Plan(), decision=early)
+    plan = _with_local_files(resolve_held(scene), request, scene.ask.installed)
+    if plan.known is Known.PLANNED:
+        evidence = full_evidence(scene, plan, evidence)
+        return Judgement(plan=plan, decision=decide(request, plan, scene.protected, evidence))
+    typed = judge(scene)
+    if typed.decision.verdict is Verdict.ALLOWED or plan.known is Known.UNKNOWN:
+        return typed
+    reasons = (*typed.decision.reasons, no_fit(scene, plan))
+    return replace(typed, decision=replace(typed.decision, reasons=reasons))
 
 
 def _removal(request: Request, installed: Mapping[str, str]) -> Plan:
@@ -192,15 +253,10 @@ def run(scene: Scene, pins: tuple[str, ...] | None = None, *, quiet: bool = Fals
     before = watch(dists, scene.target.layout)
     with tempfile.TemporaryDirectory(prefix="envlock-guard-") as folder:
         ask = scene.ask if pins is None else _pinned(scene, pins)
-        code = _run(scene, ask, _held(scene, folder), quiet)
+        held = held_options(scene, folder)
+        more = scene.planner.variables(ask, scene.target, folder) if held else {}
+        code = _run(replace(scene, env={**scene.env, **more}), ask, held, quiet)
     return Outcome(code=code, changed=tuple(changes(before, scene.target.layout)))
-
-
-def _held(scene: Scene, folder: str) -> list[str]:
-    if scene.request.subcommand != "install" or not scene.intact:
-        return []
-    builds = [(build.name, build.version) for build in scene.intact]
-    return scene.planner.held(scene.ask, scene.target, builds, folder)
 
 
 def _pinned(scene: Scene, pins: tuple[str, ...]) -> Ask:

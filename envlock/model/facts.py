@@ -70,6 +70,9 @@ class Target:
         glibc: ``(major, minor)`` or None where the C library is another one.
         pip: version of its own pip, or None.
         externally_managed: path of the PEP 668 marker file, or None.
+        home: its ``sys.prefix``, where pip looks for ``pip.conf``; Debian's system Python puts
+            what it installs under another prefix (``layout``).
+        stdlib: where such a marker is looked for.
     """
 
     executable: str
@@ -83,6 +86,8 @@ class Target:
     venv: bool
     pip: str | None
     externally_managed: str | None
+    home: str = ""
+    stdlib: str = ""
 
     @property
     def short(self) -> str:

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from envlock.adapters.configuration import pip_files, read_toml, uv_files
 from envlock.adapters.installer import Ask, Known, Plan, Planner
 from envlock.adapters.interpreter import Named, read_target
 from envlock.adapters.pip import PipPlanner, python_of
+from envlock.adapters.pip_sync import PipSyncPlanner
 from envlock.adapters.uv import UvPlanner, find_uv
-from envlock.guard.command import parse
+from envlock.guard.command import configured, parse
+from envlock.guard.settings import Source, Surroundings
 from envlock.model.facts import Target
 from tests.guard.world import FLASH, TORCH, TRITON, World, make_world
 from tests.support.pythons import clean_env
@@ -42,22 +45,31 @@ def planner(tool: str, world: World) -> Planner:
     return UvPlanner(program=uv, asked=uv, env=env)
 
 
-def ask(tool: str, line: str) -> Ask:
+def ask(tool: str, line: str, world: World | None = None) -> Ask:
+    """With what the world's settings say, as the scene of a command has it."""
     words = ["uv", "pip"] if tool == "uv" else ["pip"]
     request = parse([*words, *shlex.split(line)])
+    env = world.env() if world else {}
+    found = [] if world is None else uv_files(env) if tool == "uv" else pip_files(env, "")
+    around = Surroundings(env=env, files=tuple(Source(path=p, text=t) for p, t in found))
+    request = configured(request, around, None, list(read_toml(found)) if tool == "uv" else [])
+    given, typed = request.given, request.typed
     return Ask(
         before=request.before,
         subcommand=request.subcommand,
         after=request.after,
         installed=INSTALLED,
         elsewhere=bool(request.elsewhere),
-        flags=request.given.flags | request.given.values.keys(),
+        flags=given.flags | given.values.keys(),
+        typed=typed.flags | typed.values.keys(),
+        constraints=given.value("--constraint"),
+        urls=(*given.value("--index-url"), *given.value("--find-links")),
     )
 
 
 def plan(tool: str, world: World, target: Target, line: str) -> Plan:
     """Without what only pip tells."""
-    found = planner(tool, world).plan(ask(tool, line), target)
+    found = planner(tool, world).plan(ask(tool, line, world), target)
     changes = (replace(c, url="", sha256="", requires=None) for c in found.changes)
     return replace(found, changes=tuple(changes))
 
@@ -87,7 +99,7 @@ def test_the_same_plan(line: str, world: World, target: Target) -> None:
 
 
 def test_pip_also_tells_where_from_and_who_requires_what(world: World, target: Target) -> None:
-    found = planner("pip", world).plan(ask("pip", "install xformers"), target)
+    found = planner("pip", world).plan(ask("pip", "install xformers", world), target)
     torch, xformers = (c for c in found.changes if c.name in ("torch", "xformers"))
     assert (torch.old, torch.new) == (TORCH, "2.9.1")
     assert torch.url.endswith("/index/torch-2.9.1-py3-none-any.whl")
@@ -98,7 +110,7 @@ def test_pip_also_tells_where_from_and_who_requires_what(world: World, target: T
 @pytest.mark.parametrize("tool", ["pip", "uv"])
 @pytest.mark.parametrize("line", ["install --bogus torch", "install no-such-project", "install"])
 def test_what_the_tool_rejects(tool: str, line: str, world: World, target: Target) -> None:
-    found = planner(tool, world).plan(ask(tool, line), target)
+    found = planner(tool, world).plan(ask(tool, line, world), target)
     assert found.known is Known.REJECTED
     assert found.said
     assert found.changes == ()
@@ -140,6 +152,37 @@ def test_the_command_line_that_is_run(world: World, target: Target, tmp_path: Pa
     assert argv[1:] == ["pip", "install", "--python", target.executable, "-c", "f", "-U", "x"]
     named = ask("uv", "install -p /x/python x")
     assert uv.argv(named, target)[1:] == ["pip", "install", "-p", "/x/python", "x"]
+
+
+def test_builds_in_isolation_are_held_where_no_option_does(
+    world: World, target: Target, tmp_path: Path
+) -> None:
+    made, kept = planner("pip", world), str(tmp_path / "keep.txt")
+    old = replace(target, pip="24.0")
+    typed = ask("pip", "install -c mine.txt x")
+    assert made.held(typed, old, [("torch", TORCH)], str(tmp_path)) == ["-c", kept]
+    held = {"PIP_CONSTRAINT": f"mine.txt {kept}"}
+    assert made.variables(typed, old, str(tmp_path)) == held
+    in_place = ask("pip", "install --no-build-isolation x")
+    assert made.variables(in_place, old, str(tmp_path)) == {}
+    newest = replace(target, pip="26.2")
+    assert made.variables(typed, newest, str(tmp_path)) == {}
+    assert made.held(typed, newest, [], str(tmp_path))[-2:] == ["--build-constraint", kept]
+    assert planner("uv", world).variables(ask("uv", "install x"), target, str(tmp_path)) == {}
+
+
+def test_pip_sync_is_told_the_target_and_the_constraints(target: Target, tmp_path: Path) -> None:
+    made, target = PipSyncPlanner(env={}), replace(target, pip="26.3")
+    asked = Ask(subcommand="sync", after=("--pip-args", "--pre", "r.txt"))
+    held = made.held(asked, target, [("torch", TORCH)], str(tmp_path))
+    kept = str(tmp_path / "keep.txt")
+    assert made.argv(asked, target, held)[1:] == [
+        "-m", "piptools", "sync", "--python-executable", target.executable,
+        "--pip-args", f"-c {kept} --pre", "r.txt",
+    ]  # fmt: skip
+    typed = Ask(program=("/x/pip-sync",), subcommand="sync", after=("r.txt",))
+    assert made.argv(typed, target) == ["/x/pip-sync", "r.txt"]
+    assert made.plan(asked, target).known is Known.UNKNOWN
 
 
 def test_an_option_of_uv_does_not_push_the_persons_constraints_out(

@@ -42,13 +42,76 @@ def test_spellings(line: str, tool: str, subcommand: str, by_path: bool, version
 
 @pytest.mark.parametrize(
     "line",
-    ["conda install x", "poetry add x", "python setup.py install", "python -m build", "uv add x",
-     "uv pip sync x", "uv pip bogus", "sudo pip install x", "pip2 install x", "pipx install x", ""],
+    ["conda install x", "poetry add x", "python setup.py install", "python -m build",
+     "uv venv", "uv pip bogus", "sudo pip install x", "pip2 install x", "pipx install x", "",
+     "uvx pip install x", "uv tool run pip install x", "mamba install x", "pdm add x",
+     "pixi add x", "pipenv install x", "easy_install x", "apt install x", "python -m piptools",
+     "uv run pip install x", "uv run -- python -m pip install x", "uv run -m pip install x"],
 )  # fmt: skip
 def test_what_is_not_understood_is_a_usage_problem_with_the_list(line: str) -> None:
     with pytest.raises(UsageProblem) as caught:
         parse(line.split())
     assert "pip install" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("conda install x", "keep conda's hands off"),
+        ("pixi add x", "envlock guard pip install -r requirements.txt"),
+        ("pipx install x", "no guard is needed"),
+        ("uvx ruff", "no guard is needed"),
+        ("uv tool install ruff", "no guard is needed"),
+        ("apt install python3-torch", "it installs for the system"),
+        ("sudo pip install x", "sudo envlock guard"),
+    ],
+)
+def test_the_hint_says_what_to_do_for_that_tool(line: str, advice: str) -> None:
+    with pytest.raises(UsageProblem) as caught:
+        parse(line.split())
+    assert advice in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("line", "tool", "subcommand", "project", "changes_nothing"),
+    [
+        ("uv pip sync r.txt", "uv", "sync", False, False),
+        ("python -m uv pip install x", "uv", "install", False, False),
+        ("pip-sync", "pip-sync", "sync", False, False),
+        ("python -m piptools sync r.txt", "pip-sync", "sync", False, False),
+        ("pip-sync -n r.txt", "pip-sync", "sync", False, True),
+        ("uv sync --extra x", "uv", "sync", True, False),
+        ("uv sync --dry-run", "uv", "sync", True, True),
+        ("uv sync --check", "uv", "sync", True, True),
+        ("uv --project p run python x.py --help", "uv", "run", True, False),
+        ("uv run --no-sync x.py", "uv", "run", True, True),
+        ("uv run --isolated x.py", "uv", "run", True, True),
+        ("uv add torch", "uv", "add", True, False),
+        ("uv add --no-sync torch", "uv", "add", True, True),
+        ("uv add --frozen torch", "uv", "add", True, True),
+        ("uv remove torch", "uv", "remove", True, False),
+        ("uv lock -U", "uv", "lock", True, True),
+        ("uv export", "uv", "export", True, True),
+        ("pip sync x", "pip", "sync", False, True),
+        ("uv pip compile r.in", "uv", "compile", False, True),
+    ],
+)
+def test_other_doors(
+    line: str, tool: str, subcommand: str, project: bool, changes_nothing: bool
+) -> None:
+    request = parse(line.split())
+    assert (request.tool, request.subcommand, request.project) == (tool, subcommand, project)
+    assert request.changes_nothing is changes_nothing
+    assert request.given.unknown == ()
+
+
+def test_the_files_of_sync_are_its_words() -> None:
+    files = {"requirements.txt": "torch==2.9", "a.txt": "tqdm", "b.txt": "numpy"}
+    assert parse(["pip-sync"], files.get).names == {"torch"}
+    assert parse(["pip-sync", "a.txt", "b.txt"], files.get).names == {"tqdm", "numpy"}
+    assert parse(["uv", "pip", "sync", "a.txt"], files.get).names == {"tqdm"}
+    assert parse(["uv", "add", "torch", "-r", "a.txt"], files.get).names == {"torch", "tqdm"}
+    assert parse(["uv", "sync"], files.get).names == set()
 
 
 @pytest.mark.parametrize(
@@ -136,6 +199,12 @@ def test_the_interpreter_that_an_option_names(line: str) -> None:
         ("git+https://x/torch.git@v1", "", "git+https://x/torch.git@v1", ""),
         ("https://x/torch-2.0.tar.gz", "", "https://x/torch-2.0.tar.gz", ""),
         ("what is this", "", "", ""),
+        ("vllm[audio,video]>=0.5", "vllm", "", ""),
+        ("./w/torch-2.10.0%2Bdas-py3-none-any.whl", "torch",
+         "./w/torch-2.10.0%2Bdas-py3-none-any.whl", "2.10.0+das"),
+        ("./w/torch-2.10.0-py3-none-any.whl ; python_version > '3'", "torch",
+         "./w/torch-2.10.0-py3-none-any.whl", "2.10.0"),
+        ("-", "", "", ""),
     ],
 )  # fmt: skip
 def test_one_requirement(word: str, name: str, source: str, version: str) -> None:
@@ -159,6 +228,32 @@ def test_requirements_files_include_others_and_know_options() -> None:
     ]
     request = parse(["pip", "install", "-r", "a/req.txt", "numpy"], files.get)
     assert request.names == {"numpy", "torch", "tqdm"}
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv pip"])
+def test_options_in_requirements_files_are_part_of_the_request(tool: str) -> None:
+    files = {
+        "r.txt": "--pre\n-i https://a/simple\n--no-binary torch\n-c sub/c.txt\n-e git+https://x/y#egg=Z\n",
+        "sub/c.txt": "torch==2.9\n--extra-index-url=https://b/simple\n-r d.txt\n",
+        "sub/d.txt": "triton==3\n--no-index\n",
+    }
+    request = parse([*tool.split(), "install", "-r", "r.txt"], files.get)
+    assert request.names == {"z"}  # constraints are not asked for
+    assert request.given.has("--pre")
+    assert request.given.has("--no-index")
+    assert request.given.value("--index-url") == ("https://a/simple",)
+    assert request.given.value("--extra-index-url") == ("https://b/simple",)
+    assert request.given.value("--no-binary") == ("torch",)
+    assert not request.typed.has("--pre")
+    bound = parse([*tool.split(), "install", "-c", "sub/c.txt", "torch"], files.get)
+    assert bound.given.has("--no-index")
+    assert bound.names == {"torch"}
+
+
+def test_markers_are_judged_for_the_target() -> None:
+    line = ["pip", "install", "torch==2.11; python_version < '3.8'", "b; extra == 'x'", "tqdm"]
+    request = parse(line).within({"python_version": "3.10"})
+    assert request.names == {"tqdm"}
 
 
 def test_options_can_be_taken_out() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from envlock.adapters.installer import Change, Known, Plan
+from envlock.guard.case import code_of
 from envlock.guard.command import parse
-from envlock.guard.decide import RULES, Protected, Verdict, decide, lost_already
+from envlock.guard.decide import RULES, Evidence, Protected, Verdict, decide, lost_already
 
 DAS = "2.10.0+das.opt1"
 GIT = "3.4.0+git1ef59765"
@@ -70,6 +74,7 @@ def test_plans(line: str, changes: list[Change], expected: set[str]) -> None:
         ("pip install -U torch", {"torch guard.asked-upgrade"}),
         ("pip install -I torch", {"torch guard.asked-upgrade"}),
         ("uv pip install -P torch torch", {"torch guard.asked-upgrade"}),
+        ("uv pip install -P torch peft", {"torch guard.asked-upgrade"}),
         ("pip install torch==2.11.0", {"torch guard.asked-version"}),
         ("pip install torch===2.10.0", {"torch guard.asked-version"}),
         ("pip install torch!=2.10.0", {"torch guard.asked-version"}),
@@ -168,6 +173,14 @@ def test_what_only_the_vendors_own_metadata_wants_is_left_out() -> None:
     assert "'triton==3.6.0'" in decision.reasons[0].why
 
 
+def test_what_the_persons_constraints_want_is_no_repair() -> None:
+    request = parse(["pip", "install", "torch"])
+    plan = Plan(changes=(change("torch", DAS, "2.9.1"),))
+    assert decide(request, plan, HELD, Evidence(constraints=("torch<=2.14", "#"))).pins == ()
+    decision = decide(request, plan, HELD, Evidence(constraints=("torch==2.9.1",)))
+    assert decision.verdict is Verdict.REFUSED
+
+
 def test_what_the_request_wants_is_no_repair() -> None:
     repair = change("triton", GIT, "3.6.0")
     kernels = change("kernels", None, "1.0", "triton>=3.5")
@@ -184,3 +197,9 @@ def test_what_the_request_wants_is_no_repair() -> None:
 
 def test_every_rule_has_a_sentence() -> None:
     assert all(rule.__doc__ for rule in RULES)
+
+
+def test_every_rule_is_in_the_documentation() -> None:
+    page = Path(__file__).parents[2].joinpath("docs", "guard-rules.md").read_text("utf-8")
+    table = re.findall(r"^\| `(guard\.[a-z-]+)` \|", page, re.M)
+    assert table == [code_of(rule) for rule in RULES]

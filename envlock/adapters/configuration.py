@@ -1,0 +1,92 @@
+"""Where pip and uv keep their settings, and what is in those files."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from envlock.adapters.network import config_folders
+
+#: Path and text of a file that exists.
+File = tuple[str, str]
+
+
+def _existing(paths: Iterable[str]) -> list[File]:
+    found = []
+    for path in paths:
+        try:
+            text = Path(path).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        found.append((path, text))
+    return found
+
+
+def pip_files(env: Mapping[str, str], prefix: str, *, isolated: bool = False) -> list[File]:
+    """pip's configuration files, strongest last: machine, person, target, ``PIP_CONFIG_FILE``.
+
+    The person's are not read where ``PIP_CONFIG_FILE`` names a file that exists, nor with
+    ``--isolated``; the null device switches all of them off (pip's ``configuration.py``).
+    """
+    named = env.get("PIP_CONFIG_FILE", "")
+    if named == os.devnull:
+        return []
+    home = env.get("HOME") or os.path.expanduser("~")
+    *machine, person = config_folders(env)
+    paths = [os.path.join(folder, "pip", "pip.conf") for folder in machine] + ["/etc/pip.conf"]
+    if not isolated and not (named and os.path.exists(named)):
+        paths += [os.path.join(home, ".pip", "pip.conf"), os.path.join(person, "pip", "pip.conf")]
+    return _existing([*paths, os.path.join(prefix, "pip.conf"), *([named] if named else [])])
+
+
+def uv_files(env: Mapping[str, str], *, ignored: bool = False, named: str = "") -> list[File]:
+    """uv's configuration files, strongest last: machine, person, project.
+
+    Args:
+        ignored: ``--no-config``.
+        named: ``--config-file``; else ``UV_CONFIG_FILE``. It stands in for all others.
+    """
+    if ignored or env.get("UV_NO_CONFIG", "").lower() not in ("", "0", "false", "no", "off"):
+        return []
+    named = named or env.get("UV_CONFIG_FILE", "")
+    if named:
+        return _existing([named])
+    *machine, person = config_folders(env)
+    shared = [os.path.join(folder, "uv", "uv.toml") for folder in machine]
+    found = _existing(["/etc/uv/uv.toml", *shared, os.path.join(person, "uv", "uv.toml")])
+    return [*found, *_project_file(os.getcwd())]
+
+
+def _project_file(folder: str) -> list[File]:
+    """The nearest ``uv.toml`` or ``pyproject.toml`` with a table for uv, upwards."""
+    for parent in (folder, *map(str, Path(folder).parents)):
+        for name in ("uv.toml", "pyproject.toml"):
+            found = _existing([os.path.join(parent, name)])
+            if found and (name == "uv.toml" or "[tool.uv" in found[0][1]):
+                return found
+    return []
+
+
+def read_toml(files: Iterable[File]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """What is in uv's files; of a ``pyproject.toml`` its table for uv. uv itself reports a file
+    that cannot be parsed."""
+    for path, text in files:
+        content = parse_toml(text)
+        if os.path.basename(path) == "pyproject.toml":
+            content = content.get("tool", {}).get("uv", {})
+        yield path, content
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """A TOML document; empty when it is none."""
+    # part of Python from 3.11 on; pip carries it for older ones
+    name = "tomllib" if sys.version_info[:2] >= (3, 11) else "pip._vendor.tomli"
+    try:
+        found: dict[str, Any] = importlib.import_module(name).loads(text)
+    except (ImportError, ValueError):
+        return {}
+    return found

@@ -1,0 +1,145 @@
+"""Requirements, and the files that list them, as pip and uv read them. Pure."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from envlock.guard import options
+from envlock.guard.options import Parsed
+from envlock.model.wheels import parse_wheel_name
+
+#: Text of a file, or None when it cannot be read.
+Read = Callable[[str], str | None]
+
+_SOURCE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:|^[./~]|[/\\]|\.(whl|zip|tar\.gz|tgz|tar\.bz2)$")
+_EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One requirement of a command line or a requirements file.
+
+    Attributes:
+        raw: as written.
+        name: canonical; empty when only the source itself knows (a folder, a repository).
+        requirement: the parsed requirement; None for a bare path or URL.
+        source: URL or path it comes from; empty when an index is asked.
+        version: the version a wheel's file name carries.
+    """
+
+    raw: str
+    name: str = ""
+    requirement: Requirement | None = None
+    source: str = ""
+    version: str = ""
+
+    def counts(self, markers: Mapping[str, str]) -> bool:
+        """Whether its marker, if it has one, is true in an environment."""
+        marker = self.requirement.marker if self.requirement else None
+        return marker is None or marker.evaluate({**markers, "extra": ""})
+
+
+def parse_asked(word: str) -> Asked:
+    """Reads one requirement: a name with a range, a URL, a path, a wheel."""
+    text = word.strip()
+    if not _SOURCE.search(text.split("@")[0].split(";")[0].strip()):
+        try:
+            found = Requirement(text)
+        except InvalidRequirement:
+            return Asked(raw=word)
+        source = found.url or ""
+        return Asked(
+            raw=word,
+            name=canonicalize_name(found.name),
+            requirement=found,
+            source=source,
+            version=_wheel(source)[1] if source else "",
+        )
+    egg = _EGG.search(text)
+    bare = re.split(r"\s+;", text)[0].split("#")[0]
+    path = re.sub(r"\.whl\[[^]]*\]$", ".whl", bare)
+    name, version = _wheel(path)
+    return Asked(
+        raw=word,
+        name=name or (canonicalize_name(egg[1]) if egg else ""),
+        source=path,
+        version=version,
+    )
+
+
+def _wheel(source: str) -> tuple[str, str]:
+    """Name and version that a wheel's file name carries; empty for anything else."""
+    try:
+        wheel = parse_wheel_name(unquote(os.path.basename(source.split("#")[0])))
+    except ValueError:
+        return "", ""
+    return wheel.name, wheel.version
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What requirements files say: requirements as spelled, and the options between them."""
+
+    spelled: tuple[str, ...] = ()
+    options: Parsed = field(default_factory=Parsed)
+
+
+def read_files(files: Iterable[str], bounds: Iterable[str], read: Read) -> Listed:
+    """Requirements files and constraints files with all that they include.
+
+    Relative names are relative to the file that says them, as pip reads them. A file that
+    cannot be read or was read already adds nothing. What a constraints file lists is not asked
+    for; the options in it count all the same.
+    """
+    spelled: list[str] = []
+    found = Parsed()
+    waiting, seen = [*((file, True) for file in files), *((file, False) for file in bounds)], set()
+    while waiting:
+        path, wanted = waiting.pop(0)
+        text = read(path) if path not in seen else None
+        seen.add(path)
+        for line in _logical_lines(text or ""):
+            if not line.startswith("-"):
+                spelled += [re.split(r"\s--\w", line)[0].strip()] if wanted else []
+                continue
+            given = options.parse(_split(line), options.FILE)
+            found = options.join(found, given)
+            spelled += given.value("--editable") if wanted else ()
+            waiting += [(_beside(path, file), wanted) for file in given.value("--requirement")]
+            waiting += [(_beside(path, file), False) for file in given.value("--constraint")]
+    return Listed(tuple(spelled), found)
+
+
+def requirement_lines(file: str, read: Read) -> list[str]:
+    """The requirements of a requirements file and of those it includes."""
+    return list(read_files([file], (), read).spelled)
+
+
+def _beside(path: str, name: str) -> str:
+    return name if "://" in name else os.path.join(os.path.dirname(path), name)
+
+
+def _split(line: str) -> list[str]:
+    """The words of a line; ``-e . ; marker`` keeps what belongs to the value together."""
+    option = re.match(r"(-e|--editable)[ =]?\s*(.+)", line)
+    if option:
+        return [option[1], option[2].strip()]
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
+
+
+def _logical_lines(text: str) -> list[str]:
+    """Lines with continuations joined and comments gone."""
+    joined = re.sub(r"\\\r?\n", " ", text)
+    lines = (re.sub(r"(^|\s+)#.*$", "", line).strip() for line in joined.splitlines())
+    return [line for line in lines if line]

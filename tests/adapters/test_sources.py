@@ -1,0 +1,82 @@
+"""What sources say about their build."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from envlock.adapters.sources import SourceFacts, fetch_archive, read_archive, read_tree
+
+PROJECT = '[build-system]\nrequires = ["setuptools", "torch>=2"]\n'
+TREE = {
+    "pyproject.toml": PROJECT,
+    "setup.py": "import os\nfrom torch.utils import x\n# import numpy\n",
+    "ops/__init__.py": "",
+    "src/kernels/__init__.py": "",
+    "src/kernels/deep/__init__.py": "",
+    "csrc/a.cpp": "",
+}
+FACTS = SourceFacts(
+    requires=("setuptools", "torch>=2"),
+    imports=frozenset({"os", "torch"}),
+    packages=frozenset({"ops", "kernels"}),
+)
+
+
+def tarball(path: Path, files: Mapping[str, str]) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in files.items():
+            info = tarfile.TarInfo(f"ops-1.0/{name}")
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text.encode()))
+    return path
+
+
+def zipped(path: Path, files: Mapping[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(f"ops-1.0/{name}", text)
+    return path
+
+
+def test_a_tree(tmp_path: Path) -> None:
+    for name, text in TREE.items():
+        path = tmp_path / "tree" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert read_tree(str(tmp_path / "tree")) == FACTS
+    assert read_tree(str(tmp_path / "tree" / "csrc")) is None
+    assert read_tree(str(tmp_path / "nowhere")) is None
+
+
+def test_archives(tmp_path: Path) -> None:
+    assert read_archive(str(tarball(tmp_path / "ops-1.0.tar.gz", TREE))) == FACTS
+    assert read_archive(str(zipped(tmp_path / "ops-1.0.zip", TREE))) == FACTS
+    no_project = tarball(tmp_path / "b.tar.gz", {"setup.py": "x"})
+    assert read_archive(str(no_project)) == SourceFacts()
+
+
+@pytest.mark.parametrize("text", ["[build-system", "\0", "x = 1\nx = 2"])
+def test_what_cannot_be_read_is_not_known(text: str, tmp_path: Path) -> None:
+    assert read_archive(str(tarball(tmp_path / "a.tar.gz", {"pyproject.toml": text}))) is None
+
+
+@pytest.mark.parametrize("text", ["build-system = 3", "[build-system]\nrequires = 3",
+                                  "[build-system]\nrequires = [3]"])  # fmt: skip
+def test_what_is_of_another_kind_requires_nothing(text: str, tmp_path: Path) -> None:
+    found = read_archive(str(tarball(tmp_path / "a.tar.gz", {"pyproject.toml": text})))
+    assert found == SourceFacts()
+
+
+def test_damaged_archives(tmp_path: Path) -> None:
+    whole = tarball(tmp_path / "a.tar.gz", TREE).read_bytes()
+    for name, data in {"b.tar.gz": whole[:60], "c.tar.gz": b"", "d.zip": b"PK"}.items():
+        (tmp_path / name).write_bytes(data)
+        assert read_archive(str(tmp_path / name)) is None
+    assert read_archive(str(tmp_path / "nowhere.zip")) is None
+    assert fetch_archive("http://127.0.0.1:9/a.tar.gz", {}) is None
