@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from envlock.cli import options, wiring
+from envlock.cli.surroundings import other_cause, steering
 from envlock.errors import EnvlockError, UsageProblem
 
 if TYPE_CHECKING:
@@ -26,11 +27,39 @@ SETTINGS = {
 }
 
 
+Words = Annotated[
+    list[str] | None, typer.Argument(metavar="[--] pip install …", show_default=False)
+]
+Plan = Annotated[bool, typer.Option("--plan", help="Only decide: 0 allowed, 3 refused.")]
+Hold = Annotated[
+    bool, typer.Option("--hold", help="Let the tool find versions that keep every build.")
+]
+Enable = Annotated[
+    bool, typer.Option("--enable", help="Hold the builds in plain pip installs too.")
+]
+Disable = Annotated[
+    bool, typer.Option("--disable", help="Undo --enable: every file as it was found.")
+]
+Status = Annotated[
+    bool, typer.Option("--status", help="What is held without envlock, and what is not.")
+]
+UvUser = Annotated[
+    bool, typer.Option("--uv-user", help="Enable for uv too, in all environments of this user.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Enable so that plain installs are refused (no venv).")
+]
+
+
 def guard(
-    words: Annotated[list[str], typer.Argument(metavar="[--] pip install …", show_default=False)],
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Only decide: 0 allowed, 3 refused.")
-    ] = False,
+    words: Words = None,
+    plan: Plan = False,
+    hold: Hold = False,
+    enable: Enable = False,
+    disable: Disable = False,
+    status: Status = False,
+    uv_user: UvUser = False,
+    strict: Strict = False,
     python: options.Python = None,
     manifest: options.ManifestFile = None,
     json: options.Json = False,
@@ -38,23 +67,37 @@ def guard(
     verbose: options.Verbose = False,
 ) -> int:
     """Run an install command if no vendor build is lost to it; else say what would be."""
-    from envlock.guard.command import parse
-    from envlock.guard.decide import lost_already
-    from envlock.guard.run import allowed, judge, run
+    from envlock.cli import guarding
 
     common = options.common(python, manifest, json=json, quiet=quiet, verbose=verbose)
+    given = {"--plan": plan, "--hold": hold, "--enable": enable, "--disable": disable,
+             "--status": status, "--uv-user": uv_user, "--strict": strict}  # fmt: skip
+    mode = guarding.mode_of(given, words)
+    if mode is not None:
+        return guarding.run(common, mode, uv=uv_user, strict=strict)
+    return _guard(common, words or [], plan=plan, hold=hold)
+
+
+def _guard(common: Common, words: Sequence[str], *, plan: bool, hold: bool) -> int:
+    """Decides, explains, and then runs the command or refuses."""
+    from envlock.guard.command import parse
+    from envlock.guard.decide import lost_already
+    from envlock.guard.run import allowed, judge, judge_held, run
+
     request = parse(words, wiring.read_text)
     target = wiring.open_target(common)
     scene = wiring.scene(common, request, target)
     lost = lost_already(scene.protected)
     common.screen.findings(lost)
-    judgement = judge(scene)
+    judgement = judge_held(scene) if hold else judge(scene)
     if not allowed(judgement):
         return _refuse(common, scene, judgement, lost)
     if plan:
         return _foretell(common, scene, judgement, lost)
     _introduce(common, scene, judgement)
-    outcome = run(scene, judgement.decision.pins, quiet=json)
+    if hold:
+        _show_changes(common, judgement)
+    outcome = run(scene, judgement.decision.pins, quiet=common.screen.json)
     return _conclude(common, scene, judgement, outcome)
 
 
@@ -62,6 +105,9 @@ def _refuse(common: Common, scene: Scene, judgement: Judgement, lost: Sequence[F
     decision = judgement.decision
     common.screen.findings(decision.reasons)
     common.screen.note(f"refused, and nothing was changed: {shlex.join(scene.request.words)}")
+    subjects = {reason.subject for reason in decision.reasons}
+    for note in (*steering(scene), *other_cause(common, scene, subjects)):
+        common.screen.note(note)
     if decision.instead:
         common.screen.note(f"this keeps every build: envlock guard {shlex.join(decision.instead)}")
     findings = [*lost, *decision.reasons]
@@ -114,6 +160,12 @@ def _introduce(common: Common, scene: Scene, judgement: Judgement) -> None:
         common.screen.note(_unforeseen(scene, judgement.plan.said))
 
 
+def _show_changes(common: Common, judgement: Judgement) -> None:
+    """What ``--hold`` found, before it is installed."""
+    for change in judgement.plan.changes:
+        common.screen.note(f"held: {change.name}: {change.old or 'none'} -> {change.new or 'none'}")
+
+
 def _unforeseen(scene: Scene, said: str) -> str:
     return (
         f"what it would do is not known ({said}); "
@@ -132,6 +184,8 @@ def _conclude(common: Common, scene: Scene, judgement: Judgement, outcome: Outco
             f"{scene.request.tool} ended with {outcome.code}; these were held: "
             + ", ".join(f"{build.name} {build.version}" for build in scene.intact)
         )
+        for note in other_cause(common, scene, set()):
+            common.screen.note(note)
     data = {**_data(scene, judgement), "tool_exit": outcome.code}
     common.screen.document("guard", code, findings, data)
     return code

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from envlock.adapters.installer import Planner, Stager
     from envlock.adapters.resolving import Downloader, Resolver
     from envlock.adapters.state import Memory
+    from envlock.guard.always import Places
     from envlock.guard.command import Request
     from envlock.guard.decide import Protected
     from envlock.guard.run import Scene
@@ -174,16 +175,22 @@ def planner(common: Common, request: Request) -> Planner:
     import shutil
 
     from envlock.adapters.pip import PipPlanner
+    from envlock.adapters.pip_sync import PipSyncPlanner
     from envlock.adapters.uv import UvPlanner, find_uv
+    from envlock.adapters.uv_project import UvProjectPlanner
     from envlock.errors import ProgramFailed
 
     if request.tool == "pip":
         return PipPlanner(env=common.env)
+    if request.tool == "pip-sync":
+        return PipSyncPlanner(env=common.env)
     own = find_uv(common.env)
     typed = request.program if request.by_path else shutil.which("uv", path=common.env.get("PATH"))
     program = typed or own
     if program is None:
         raise ProgramFailed("uv: not found", "install it, or type the same with pip")
+    if request.project:
+        return UvProjectPlanner(program=program, asked=own or program, env=common.env)
     return UvPlanner(program=program, asked=own or program, env=common.env)
 
 
@@ -194,31 +201,33 @@ def scene(common: Common, request: Request, target: Target) -> Scene:
         UnusableInput: the command means another environment, or the manifest cannot be used.
     """
     from envlock.adapters.installed import read_inventory
+    from envlock.cli.surroundings import configured
     from envlock.guard.run import Scene
 
+    request = configured(common, request, target)
     _same_environment(common, request, target)
     inventory = read_inventory(target.layout)
+    found = None if request.changes_nothing else find_manifest(common, target)
     return Scene(
         request=request,
         target=target,
         planner=planner(common, request),
         inventory=inventory,
-        protected=() if request.changes_nothing else _protected(common, target, inventory),
+        protected=() if request.changes_nothing else _protected(common, target, inventory, found),
         env=common.env,
+        above=() if request.changes_nothing else _above(common, target),
+        healthy={d.name: d.version for d in found.manifest.distributions} if found else {},
     )
 
 
-def _protected(common: Common, target: Target, inventory: Inventory) -> tuple[Protected, ...]:
+def _protected(
+    common: Common, target: Target, inventory: Inventory, found: Found | None
+) -> tuple[Protected, ...]:
     """The protected set: the manifest's, else the vendor builds that are there now."""
     from envlock.adapters.installer import counting
-    from envlock.adapters.machine import find_root
-    from envlock.adapters.profiles import bundled_profiles
     from envlock.guard.decide import Protected
-    from envlock.model.profile import choose_profile as choose
-    from envlock.snapshot import original_wheel, signals
 
     now = {dist.name: dist for dist in inventory.distributions}
-    found = find_manifest(common, target)
     if found is not None:
         return tuple(
             Protected(
@@ -230,6 +239,40 @@ def _protected(common: Common, target: Target, inventory: Inventory) -> tuple[Pr
             )
             for dist in found.manifest.protected
         )
+    return _vendor_builds(common, target, inventory)
+
+
+def _above(common: Common, target: Target) -> tuple[Protected, ...]:
+    """The vendor builds of environments that show through in the target: a venv with system
+    site-packages, or with a ``.pth`` that leads to another one."""
+    import os
+    from dataclasses import replace
+
+    from envlock.adapters.installed import read_inventory, site_folders
+
+    own = {os.path.realpath(folder) for folder in site_folders(target.layout)}
+    found: dict[str, Protected] = {}
+    for folder in target.sys_path:
+        if os.path.realpath(folder) in own or not os.path.isdir(folder):
+            continue
+        layout = replace(target.layout, purelib=folder, platlib=folder)
+        for build in _vendor_builds(common, target, read_inventory(layout)):
+            found.setdefault(build.name, build)
+    return tuple(found.values())
+
+
+def _vendor_builds(common: Common, target: Target, inventory: Inventory) -> tuple[Protected, ...]:
+    """What no index can give back, by its label, its origin or its name."""
+    from envlock.adapters.installer import counting
+    from envlock.adapters.machine import find_root
+    from envlock.adapters.profiles import bundled_profiles
+    from envlock.guard.decide import Protected
+    from envlock.model.profile import choose_profile as choose
+    from envlock.snapshot import original_wheel, signals
+
+    now = {dist.name: dist for dist in inventory.distributions}
+    if not now:
+        return ()
     profiles = {profile.name: profile for profile in bundled_profiles()}
     roots = [name for name, profile in profiles.items() if find_root(profile, common.env)]
     chosen = profiles[choose(profiles.values(), (d.version for d in now.values()), roots)]
@@ -247,6 +290,37 @@ def _protected(common: Common, target: Target, inventory: Inventory) -> tuple[Pr
     )
 
 
+def protected_set(common: Common, target: Target) -> tuple[Protected, ...]:
+    """What must not be lost in a target: the manifest's set, else what is there now.
+
+    Raises:
+        UnusableInput: the manifest cannot be used.
+    """
+    from envlock.adapters.installed import read_inventory
+
+    return _protected(common, target, read_inventory(target.layout), find_manifest(common, target))
+
+
+def places(common: Common, target: Target) -> Places:
+    """The files in which the builds of a target can be held against plain installs."""
+    import os
+
+    from envlock.adapters.marker import marker_of
+    from envlock.adapters.pip_conf import ConstraintsFile, PipConf, listed_in
+    from envlock.adapters.uv_toml import UvToml, user_config
+    from envlock.guard.always import Places
+
+    env = {"HOME": os.path.expanduser("~"), **common.env}
+    listed = listed_in(target.home)
+    conf = os.path.join(target.home, "pip.conf")
+    return Places(
+        constraints=ConstraintsFile(path=listed),
+        pip=PipConf(path=conf, constraints=listed, env=env),
+        uv=UvToml(path=user_config(env), prefix=target.home),
+        marker=None if target.venv else marker_of(target),
+    )
+
+
 def _same_environment(common: Common, request: Request, target: Target) -> None:
     """Bare names mean the target; what is named by a path or a version has to be it.
 
@@ -259,7 +333,8 @@ def _same_environment(common: Common, request: Request, target: Target) -> None:
     from envlock.adapters.pip import python_of
 
     named = [*request.interpreters, *filter(None, [common.env.get("PIP_PYTHON")])]
-    if request.by_path and request.tool == "pip":
+    elsewhere = request.given.has("--python-executable")  # what a pip-sync works on
+    if request.by_path and request.tool != "uv" and not elsewhere:
         named.append(request.program if request.module else python_of(request.program))
     for path in named:
         other = read_target(find_python(path, common.env), common.env)
