@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import statistics
 import sys
 import tempfile
 import zipfile
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from benchmarks.measure import Contest, command, drop_page_cache, envlock, shell
 from tests.support.pythons import make_venv, pip, torch_wheels, uv
+from tests.support.wheels import make_wheel
 
 
 class Bench:
@@ -138,6 +140,40 @@ class Bench:
     def _restore(self) -> None:
         envlock("restore", "-q", "--wheelhouse", self.wheels, "--python", self.python)
 
+    def guard(self) -> None:
+        """An allowed install of a small wheel, beside the bare command and its dry run.
+
+        Every run installs a wheel of its own, so that there is always something to do.
+        """
+        small = self.scratch / "small"
+        links = ("install", "-q", "--no-index", "--find-links", small)
+        bare: dict[str, tuple[str | Path, ...]] = {
+            "pip": (sys.executable, "-m", "pip", "--python", self.python, *links),
+            "uv": (Path(sys.executable).with_name("uv"), "pip", *links, "--python", self.python),
+        }
+        typed: dict[str, tuple[str | Path, ...]] = {
+            "pip": ("guard", "-q", "--python", self.python, "pip", *links),
+            "uv": ("guard", "-q", "--python", self.python, "uv", "pip", *links),
+        }
+        for tool in ("pip", "uv"):
+            for number in range(self.runs):
+                for kind in ("bare", "guarded"):
+                    make_wheel(small, f"{kind}-{tool}-{number}", "1.0")
+            own, guarded = bare[tool], typed[tool]
+            contest = self.contest(f"an allowed install with {tool}", f"{tool} install")
+            contest.add(f"{tool} install", lambda n, t=tool, o=own: command(*o, f"bare-{t}-{n}"))  # type: ignore[misc]
+            contest.add(
+                f"{tool} install --dry-run",
+                lambda n, t=tool, o=own: command(*o, "--dry-run", f"guarded-{t}-{n}"),  # type: ignore[misc]
+            )
+            contest.add(
+                f"envlock guard {tool} install",
+                lambda n, t=tool, g=guarded: envlock(*g, f"guarded-{t}-{n}"),  # type: ignore[misc]
+            )
+            contest.show()
+            once, dry, all_of_it = (statistics.median(times) for times in contest.times.values())
+            print(f"\nbeyond the install and one dry run: {all_of_it - once - dry:+.2f} s")
+
     def start(self) -> None:
         """How long a person waits for the help text."""
         contest = self.contest("start", "import typer")
@@ -148,7 +184,7 @@ class Bench:
 
 def main() -> None:
     """Runs the named contests, all by default."""
-    names = ("start", "snapshot", "pack", "restore")
+    names = ("start", "snapshot", "pack", "restore", "guard")
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("contest", nargs="*", choices=[*names, []], help=", ".join(names))
     parser.add_argument("--runs", type=int, default=3)

@@ -1,10 +1,19 @@
-"""The golden command lines: guard's answer, and what then really happens."""
+"""The golden command lines: guard's answer, what then really happens, and what would have.
+
+What is allowed is run, and the protected builds stay byte for byte. What is refused is run as
+well, without guard and on a target of its own, and the harm is there. Every line, for every pip
+and for uv: ``pytest -n 2 -m integration tests/golden``; the default is a fixed sample.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,85 +21,229 @@ import pytest
 import yaml
 
 from envlock.cli import main
-from tests.guard.world import World, make_world, protected_part, tree
-
-ROWS: list[dict[str, Any]] = yaml.safe_load(
-    Path(__file__).with_name("guard.yaml").read_text(encoding="utf-8")
+from tests.guard.world import (
+    KINDS,
+    PUBLIC,
+    Source,
+    World,
+    make_world,
+    protected_part,
+    satisfied,
+    tree,
 )
+
+Row = dict[str, Any]
+Worlds = Callable[[str, str], World]
+
+ROWS: list[Row] = yaml.safe_load(Path(__file__).with_name("guard.yaml").read_text(encoding="utf-8"))
 NEWEST = "pip"
-OLD = ("pip 22.0.2", "pip 23.0.1", "pip 24.0")
+OLD = ("pip 22.0.2", "pip 23.0.1", "pip 24.0", "pip 25.3")
+TOOLS = (NEWEST, "uv", *OLD)
+#: Allowed: only metadata of what is installed already stands in the way, and is stepped around.
+REPAIR = "guard.repair"
+#: One line in so many belongs to the sample, and the first one of every answer.
+EVERY = 5
+
 FILES = {
     "harmless.txt": "tabulate  # a comment\n",
     "pinned.txt": "tabulate\ntorch==2.11.0 ; python_version > '3'\n",
     "nested.txt": "tabulate\n-r pinned.txt\n",
+    "sub/deep.txt": "-r ../nested.txt\n",
+    "continued.txt": "tabulate\ntorch \\\n  ==2.11.0\n",
+    "marked.txt": "tabulate\ntorch==2.11.0 ; sys_platform == 'win32'\n",
+    "links.txt": "--find-links {other}\n--no-index\ntorch==2.10.0+das.opt11\n",
+    "url.txt": "tabulate\ntorch @ file://{index}/torch-2.9.1-py3-none-any.whl\n",
+    "bare-path.txt": "{index}/torch-2.9.1-py3-none-any.whl\n",
+    "editable.txt": "-e ./app-pinned\n",
+    "hashed.txt": "tabulate==0.9 --hash=sha256:" + "0" * 64 + "\n",
+    "constrained.txt": "-c old.txt\npeft\n",
+    "constrained-hard.txt": "-c old.txt\ntorch\n",
+    "old.txt": "torch==2.9.1\n",
+    "kept.txt": "torch==2.10.0+das.opt1.dtk2604.20260325.g6b060a\n",
+    "new.txt": "tabulate<0.9\n",
+    "override.txt": "torch==2.9.1\n",
+    "override-kept.txt": "torch==2.10.0+das.opt1.dtk2604.20260325.g6b060a\n",
 }
+TREES = (
+    Source("app-plain", requires=("tabulate",)),
+    Source("app-pinned", requires=("torch==2.9.1",)),
+    Source("app-loose", requires=("torch>=2",)),
+    Source("app-built", build=("torch",)),
+    Source("torch", version="2.12.0"),
+)
+#: Stands for the index where there is no network: nobody listens on the discard port.
+DEAD = "http://127.0.0.1:9/simple"
 
-Worlds = Callable[[str], World]
+
+@dataclass(frozen=True)
+class Stage:
+    """A folder with a target, requirement files and settings, and a command line for it."""
+
+    folder: Path
+    python: Path
+    env: dict[str, str]
+    words: tuple[str, ...]
+
+    @property
+    def files(self) -> dict[str, str]:
+        return tree(self.folder)
+
+
+def set_up(world: World, tool: str, row: Row, folder: Path, *, dead: bool = False) -> Stage:
+    """A stage of its own for one run of one line."""
+    folder.mkdir()
+    python = world.copy(folder / "target")
+    places = {"index": world.index, "vendor": world.vendor, "other": world.other, "folder": folder}
+    for name, text in FILES.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text.format(**places))
+    for source in TREES:
+        source.tree(folder)
+    pip_index = f"index-url = {DEAD}" if dead else f"no-index = true\nfind-links = {world.index}"
+    uv_index = (
+        f'index-url = "{DEAD}"' if dead else f'no-index = true\nfind-links = ["{world.index}"]'
+    )
+    settings = row.get("settings", {})
+    (folder / "pip.conf").write_text(
+        f"[global]\n{pip_index}\n" + settings.get("pip", "").format(**places)
+    )
+    (folder / "uv.toml").write_text(f"{uv_index}\n" + settings.get("uv", "").format(**places))
+    env = {
+        "PIP_CONFIG_FILE": str(folder / "pip.conf"),
+        "UV_CONFIG_FILE": str(folder / "uv.toml"),
+        "UV_CACHE_DIR": str(world.folder / "uv-cache"),
+        "PYTHONUSERBASE": str(folder / "user"),
+        "VIRTUAL_ENV": str(folder / "target"),
+        **{name: str(value).format(**places) for name, value in row.get("env", {}).items()},
+    }
+    spelled = row.get("spelled") or ("uv pip" if tool == "uv" else "pip")
+    words = shlex.split(f"{spelled} {row['line'].format(**places)}")
+    return Stage(folder=folder, python=python, env=env, words=tuple(words))
+
+
+def run_bare(stage: Stage, tool: str) -> int:
+    """The command as the person typed it, with nobody in between; gives its exit code."""
+    if tool == "uv":
+        command = [str(Path(sys.executable).with_name("uv")), *stage.words[1:]]
+    else:
+        after = stage.words[next(i for i, w in enumerate(stage.words) if w.startswith("pip")) + 1 :]
+        own = [sys.executable, "-m", "pip", "--python", str(stage.python)]
+        command = [*(own if tool == NEWEST else [str(stage.python), "-m", "pip"]), *after]
+    env = {k: v for k, v in os.environ.items() if k != "UV_NO_CONFIG"} | stage.env
+    done = subprocess.run(
+        command, env=env, cwd=stage.folder, stdin=subprocess.DEVNULL, capture_output=True
+    )
+    return done.returncode
+
+
+def answer_for(row: Row, tool: str) -> str | None:
+    """The answer for a tool; one for a single version goes before one for all of them."""
+    found = row.get("by", {}).get(tool, row.get(tool.split()[0]))
+    return None if found is None else str(found)
+
+
+def sample() -> set[int]:
+    """Positions of the lines that are asked by default."""
+    chosen = set(range(0, len(ROWS), EVERY))
+    seen: set[str | None] = set()
+    for position, row in enumerate(ROWS):
+        answers = {answer_for(row, NEWEST), answer_for(row, "uv")}
+        if answers - seen:
+            chosen.add(position)
+        seen |= answers
+    return chosen
+
+
+def cases() -> list[Any]:
+    """Each line for each tool; what is not in the sample only where the matrix is asked for."""
+    found, chosen = [], sample()
+    for position, row in enumerate(ROWS):
+        for tool in TOOLS:
+            if answer_for(row, tool) is not None:
+                short = tool not in OLD and position in chosen
+                marks = [] if short else [pytest.mark.long]
+                name = f"{tool}: {row.get('world', 'das')}: {row['line']}"
+                found.append(pytest.param(tool, row, id=f"{position} {name}", marks=marks))
+    return found
 
 
 @pytest.fixture(scope="session")
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
-    """The world of each tool, made once."""
-    made: dict[str, World] = {}
+    """The world of each tool and kind, made once."""
+    made: dict[tuple[str, str], World] = {}
 
-    def world(tool: str) -> World:
-        version = tool.partition(" ")[2]
-        if version not in made:
-            made[version] = make_world(tmp_path_factory.mktemp("world"), version)
-        return made[version]
+    def world(tool: str, kind: str) -> World:
+        key = (tool.partition(" ")[2], kind)
+        if key not in made:
+            made[key] = make_world(tmp_path_factory.mktemp("w"), key[0], builds=KINDS[kind])
+        return made[key]
 
     return world
-
-
-def cases() -> list[Any]:
-    """Each line for each tool; old pips only where the whole matrix is asked for."""
-    found = []
-    for row in ROWS:
-        for tool in (NEWEST, "uv", *OLD):
-            if tool.split()[0] in row:
-                marks = [pytest.mark.long] if tool in OLD else []
-                found.append(pytest.param(tool, row, id=f"{tool}: {row['line']}", marks=marks))
-    return found
 
 
 @pytest.mark.integration
 @pytest.mark.parametrize(("tool", "row"), cases())
 def test_line(
     tool: str,
-    row: dict[str, Any],
+    row: Row,
     worlds: Worlds,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    world = worlds(tool)
-    python = world.copy(tmp_path / "target")
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("UV_NO_CONFIG", raising=False)
-    for name, value in world.env().items():
-        monkeypatch.setenv(name, value)
-    line = row["line"].format(index=world.index, vendor=world.vendor, folder=tmp_path)
-    words = ["uv", "pip"] if tool == "uv" else ["pip"]
-    before = tree(tmp_path / "target")
+    world = worlds(tool, row.get("world", "das"))
+    stage = set_up(world, tool, row, tmp_path / "guarded", dead=row.get("offline", False))
+    _enter(stage, monkeypatch)
+    before = stage.files
 
-    code = main(["guard", "--python", str(python), "--json", *words, *shlex.split(line)])
+    code = main(["guard", "--python", str(stage.python), "--json", *stage.words])
 
     said = capfd.readouterr()
-    document = json.loads(said.out)
-    after = tree(tmp_path / "target")
-    answer = row[tool.split()[0]]
-    reasons = {finding["code"] for finding in document["data"]["reasons"]}
-    if answer == "allowed":
+    data = json.loads(said.out)["data"]
+    answer, after = answer_for(row, tool), stage.files
+    told = {finding["code"] for finding in data["reasons"]}
+    reasons = {finding["code"] for finding in data["reasons"] if finding["level"] == "error"}
+    if answer in ("allowed", REPAIR):
         assert reasons == set(), said.err
+        assert (REPAIR in told) == (answer == REPAIR), said.err
         assert code == row.get("codes", {}).get(tool, row.get("code", 0)), said.err
-        assert protected_part(after) == protected_part(before)
+        assert vendor_part(row, after) == vendor_part(row, before)
     else:
         assert reasons == {answer}, said.err
         assert code == 3
         assert after == before
-        _keeps_every_build(document["data"]["instead"], python, capfd)
+        if tool not in OLD and row.get("offers", True):
+            _keeps_every_build(data["instead"], stage.python, capfd)
+    if answer != "allowed":
+        bare = set_up(world, tool, row, tmp_path / "bare")
+        before = bare.files
+        run_bare(bare, tool)
+        assert harm(row, before, bare), "the bare command does no harm"
+
+
+def vendor_part(row: Row, files: dict[str, str]) -> dict[str, str]:
+    """The files of the builds that the row's world has."""
+    return protected_part(files, [name for name, _, _ in KINDS[row.get("world", "das")]])
+
+
+def harm(row: Row, before: dict[str, str], bare: Stage) -> bool:
+    """Whether a build was lost, what it needs was moved, or something was built against another."""
+    after = bare.files
+    builds = KINDS[row.get("world", "das")]
+    built = {path.read_text() for path in bare.folder.rglob("*_built_with.txt")}
+    return (
+        vendor_part(row, after) != vendor_part(row, before)
+        or bool(satisfied(builds, before) - satisfied(builds, after))
+        or bool(built & set(PUBLIC["torch"][0]))
+    )
+
+
+def _enter(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(stage.folder)
+    monkeypatch.delenv("UV_NO_CONFIG", raising=False)
+    for name, value in stage.env.items():
+        monkeypatch.setenv(name, value)
 
 
 def _keeps_every_build(words: list[str], python: Path, capfd: pytest.CaptureFixture[str]) -> None:
