@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -277,11 +276,3 @@ def wheel_file_name(name: str, version: str, build: str, tags: str) -> str:
             version = version.replace("-", "_")
     number = f"-{build}" if re.fullmatch(r"\d[^-/]*", build) else ""
     return f"{escape_name(name)}-{version}{number}-{tags}.whl"
-
-
-def parent_folders(place: str) -> Iterable[str]:
-    """Every folder above a place, nearest first."""
-    folder = posixpath.dirname(place)
-    while folder:
-        yield folder
-        folder = posixpath.dirname(folder)
