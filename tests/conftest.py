@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 from filelock import FileLock
 from hypothesis import settings
 
@@ -18,6 +20,12 @@ from tests.support.pythons import CACHE, KEPT, make_venv, torch_wheels, uv
 # a shared runner may be slow for a moment; what is slow for good shows in --durations
 settings.register_profile("envlock", deadline=None)
 settings.load_profile("envlock")
+
+# whoever starts the tests in the background of a shell hands down that signals are ignored, and
+# what the tests start would inherit that
+for _number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler)
 
 _CLEARED = ("PIP_", "UV_", "VIRTUAL_ENV", "CONDA_", "ENVLOCK_", "PYTHONPATH", "PYTHONHOME")
 
@@ -80,3 +88,14 @@ def torch_copy(torch_target: Path, tmp_path: Path) -> Iterator[Path]:
             file.write_bytes(text.replace(old, new))
     yield path
     shutil.rmtree(path)  # pytest would keep the last three, 2 GB each
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ``ca.pem``, which no machine trusts, and ``server.pem``: certificate and key
+    that it gave to 127.0.0.1."""
+    folder = tmp_path_factory.mktemp("tls")
+    made = trustme.CA()
+    made.cert_pem.write_to_path(folder / "ca.pem")
+    made.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
+    return folder

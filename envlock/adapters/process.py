@@ -11,11 +11,14 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 
+from envlock.adapters.interrupts import Interrupts
 from envlock.errors import ProgramFailed
 
 #: Bytes of output kept, from the end.
@@ -23,6 +26,7 @@ KEEP = 64 * 1024
 #: Seconds between TERM and KILL, and between KILL and giving up.
 GRACE = 30.0
 LAST_GRACE = 10.0
+_KILLED = -9  # what outlives SIGKILL, which not every host has
 _TICK = 0.05
 
 
@@ -45,6 +49,31 @@ class Finished:
     seconds: float = 0.0
     timed_out: bool = False
     unkillable: bool = False
+
+
+#: Work of the caller's that is done while programs run.
+_work: ContextVar[Iterator[object]] = ContextVar("work", default=iter(()))  # noqa: B039 - stays empty
+
+
+@contextmanager
+def while_waiting(steps: Iterator[object]) -> Iterator[None]:
+    """Has work done, step by step, while programs that are started inside the block run.
+
+    In this thread and not in another one: the two would take the interpreter from each other, for
+    5 ms each time. What is left when the programs have ended is left to the caller.
+
+    Args:
+        steps: a millisecond or so each; a program's output and its end are looked at between them.
+    """
+    before = _work.set(steps)
+    try:
+        yield
+    finally:
+        _work.reset(before)
+
+
+def _did_a_step() -> bool:
+    return next(_work.get(), _work) is not _work
 
 
 class _Tail:
@@ -79,13 +108,17 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
 class _Child:
     """A running program, its output and its time limit."""
 
-    def __init__(self, process: subprocess.Popen[bytes], keep: int) -> None:
-        assert process.stdout is not None
-        self.process = process
+    def __init__(self, start: Callable[[], subprocess.Popen[bytes]], keep: int) -> None:
         self.tail = _Tail(keep)
-        self._pipe = process.stdout.fileno()
-        os.set_blocking(self._pipe, False)
         self._selector = selectors.DefaultSelector()
+        try:
+            self.process = start()  # the last step that can fail
+        except BaseException:
+            self._selector.close()
+            raise
+        assert self.process.stdout is not None
+        self._pipe = self.process.stdout.fileno()
+        os.set_blocking(self._pipe, False)
         self._selector.register(self._pipe, selectors.EVENT_READ)
         self._open = True
 
@@ -111,7 +144,7 @@ class _Child:
         while self.process.poll() is None:
             if deadline is not None and time.monotonic() >= deadline:
                 return False
-            self._drain(_TICK)
+            self._drain(0.0 if _did_a_step() else _TICK)
         # a grandchild may hold the pipe for ever: take what is there and leave
         deadline = time.monotonic() + 2 * _TICK
         while self._open and time.monotonic() < deadline:
@@ -131,6 +164,51 @@ class _Child:
         self._selector.close()
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+
+class _ThreadedChild(_Child):
+    """The same on a host that cannot wait for pipes, and has no process groups (Windows)."""
+
+    def __init__(self, start: Callable[[], subprocess.Popen[bytes]], keep: int) -> None:
+        self.tail = _Tail(keep)
+        self.process = start()
+        assert self.process.stdout is not None
+        self._pipe = self.process.stdout.fileno()
+        self._open = True
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with suppress(OSError):
+            while chunk := os.read(self._pipe, 1 << 18):
+                self.tail.add(chunk)
+        self._open = False
+
+    def _drain(self, seconds: float) -> None:
+        if self._open:
+            self._reader.join(seconds)
+        else:
+            super()._drain(seconds)
+
+    def stop(self, grace: float) -> bool:
+        """Ends the program; whether it is gone."""
+        self.process.terminate()
+        if self.wait(grace):
+            return True
+        self.process.kill()
+        return self.wait(LAST_GRACE)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        assert self.process.stdout is not None
+        if not self._reader.is_alive():  # else something it left running has the other end
+            self.process.stdout.close()
+
+
+def _child(start: Callable[[], subprocess.Popen[bytes]], keep: int) -> _Child:
+    kind = _Child if hasattr(os, "killpg") else _ThreadedChild
+    return kind(start, keep)
 
 
 def run(
@@ -156,20 +234,22 @@ def run(
         ProgramFailed: it cannot be started.
     """
     started = time.monotonic()
-    child = _Child(_start(argv, env, cwd, pass_fds), KEEP)
     gone, timed_out = True, False
-    try:
-        if not child.wait(timeout):
-            timed_out = True
-            gone = child.stop(grace)
-    except BaseException:
-        child.stop(grace)
-        raise
-    finally:
-        child.close()
+    with Interrupts() as interrupts:
+        child = _child(lambda: _start(argv, env, cwd, pass_fds), KEEP)
+        try:
+            interrupts.deliver()
+            if not child.wait(timeout):
+                timed_out = True
+                gone = child.stop(grace)
+        except BaseException:
+            child.stop(grace)
+            raise
+        finally:
+            child.close()
     output = child.tail.text()
     return Finished(
-        code=child.process.returncode if gone else -signal.SIGKILL,
+        code=child.process.returncode if gone else _KILLED,
         output=output,
         dropped=child.tail.dropped,
         seconds=time.monotonic() - started,
@@ -202,6 +282,7 @@ def run_as_typed(
     """Runs a program on the caller's own terminal: output, colours, progress and input are its own.
 
     Ctrl-C reaches the program as well, and it is given the time to put its half-done work right.
+    What was sent to this process alone (TERM, HUP) is passed on.
 
     Args:
         cwd: its working folder.
@@ -213,23 +294,28 @@ def run_as_typed(
     Raises:
         ProgramFailed: it cannot be started.
     """
-    try:
-        child = subprocess.Popen(
-            list(argv), env=dict(env), cwd=cwd, stdout=2 if to_stderr else None
-        )
-    except OSError as error:
-        raise _no_start(argv, error) from error
-    with child:
+    with Interrupts() as interrupts:
         try:
-            code = child.wait()
-        except KeyboardInterrupt:
-            _let_end(child)
-            raise
-        except BaseException:
-            child.terminate()
-            _let_end(child)
-            raise
+            child = subprocess.Popen(
+                list(argv), env=dict(env), cwd=cwd, stdout=2 if to_stderr else None
+            )
+        except OSError as error:
+            raise _no_start(argv, error) from error
+        with child:
+            try:
+                interrupts.deliver()
+                code = child.wait()
+            except BaseException as error:
+                if not isinstance(error, KeyboardInterrupt) or _was_told_to_end(interrupts):
+                    child.terminate()
+                _let_end(child)
+                raise
     return 128 - code if code < 0 else code
+
+
+def _was_told_to_end(interrupts: Interrupts) -> bool:
+    """Whether it was more than Ctrl-C, which the terminal gives to everybody."""
+    return any(number != signal.SIGINT for number in interrupts.came)
 
 
 def _let_end(child: subprocess.Popen[bytes]) -> None:

@@ -10,13 +10,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from envlock.adapters import process
-from envlock.adapters.process import KEEP, Finished, last_lines, run, run_as_typed
+from envlock.adapters.process import KEEP, Finished, last_lines, run, run_as_typed, while_waiting
 from envlock.errors import ProgramFailed
+from tests.support.processes import wait_until_gone
 
 NOISY = """
 import sys, threading
@@ -44,21 +46,6 @@ def python(
         timeout=timeout,
         grace=grace,
     )
-
-
-def is_alive(pid: int) -> bool:
-    """Whether it still runs; a zombie nobody has waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def wait_until_gone(pid: int) -> None:
-    deadline = time.monotonic() + 5
-    while is_alive(pid):
-        assert time.monotonic() < deadline, "it outlived its group"
-        time.sleep(0.02)
 
 
 def test_both_streams_in_one() -> None:
@@ -222,6 +209,38 @@ def test_interrupt_kills_the_group(tmp_path: Path) -> None:
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         python(code, timeout=None, grace=0.3)
+    wait_until_gone(int(note.read_text()))
+
+
+def test_work_while_a_program_runs(tmp_path: Path) -> None:
+    """It is done before the program has to end, and a noisy program does not wait for all of it."""
+    note = tmp_path / "note"
+    code = (
+        f"import os, time\nprint('x' * 1_000_000)\n"
+        f"while not os.path.exists({str(note)!r}): time.sleep(0.01)\nprint('end')"
+    )
+    steps = (note.touch() if number == 3 else None for number in range(1_000_000_000))
+    with while_waiting(steps):
+        done = python(code)
+    assert (done.code, done.output[-5:]) == (0, "\nend\n")
+    left = next(steps, "over")
+    python("pass")
+    assert left is None
+    assert next(steps, "over") is None
+
+
+def test_work_that_fails_stops_the_program(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+
+    def work() -> Iterator[None]:
+        while not (note.exists() and note.read_text()):
+            time.sleep(0.01)
+            yield
+        raise LookupError
+
+    code = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    with pytest.raises(LookupError), while_waiting(work()):
+        python(code)
     wait_until_gone(int(note.read_text()))
 
 

@@ -1,0 +1,21 @@
+"""Whether a process is still there."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it still runs; a zombie nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline = time.monotonic() + 5
+    while is_alive(pid):
+        assert time.monotonic() < deadline, "it outlived its group"
+        time.sleep(0.02)
