@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -61,6 +62,19 @@ def uv_files(env: Mapping[str, str], *, ignored: bool = False, named: str = "") 
     return [*found, *_project_file(os.getcwd())]
 
 
+def pip_tools_files(*, ignored: bool = False, named: str = "") -> list[File]:
+    """The configuration file of pip-tools: the one named, or the first that is in this folder.
+
+    Args:
+        ignored: ``--no-config``.
+        named: ``--config``.
+    """
+    if ignored:
+        return []
+    names = (named,) if named else (".pip-tools.toml", "pyproject.toml")
+    return _existing([os.path.abspath(name) for name in names])[:1]
+
+
 def _project_file(folder: str) -> list[File]:
     """The nearest ``uv.toml`` or ``pyproject.toml`` with a table for uv, upwards."""
     for parent in (folder, *map(str, Path(folder).parents)):
@@ -71,6 +85,13 @@ def _project_file(folder: str) -> list[File]:
     return []
 
 
+def read_pip_tools(files: Iterable[File]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The table for pip-tools in its files; pip-tools itself reports what cannot be parsed."""
+    for path, text in files:
+        found = parse_toml(text).get("tool", {}).get("pip-tools", {})
+        yield path, found if isinstance(found, Mapping) else {}
+
+
 def read_toml(files: Iterable[File]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """What is in uv's files; of a ``pyproject.toml`` its table for uv. uv itself reports a file
     that cannot be parsed."""
@@ -79,6 +100,11 @@ def read_toml(files: Iterable[File]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if os.path.basename(path) == "pyproject.toml":
             content = content.get("tool", {}).get("uv", {})
         yield path, content
+
+
+def is_lock(path: str) -> bool:
+    """Whether pip and uv read a file as a lock (PEP 751), by its name."""
+    return bool(re.fullmatch(r"pylock(\.[^.]+)?\.toml", os.path.basename(path)))
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import re
 import threading
 import time
 from collections.abc import Mapping
-from http.client import HTTPException
 from queue import Empty, Queue
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -44,8 +43,12 @@ class _NoAnswerError(Exception):
     """What was asked for is not to be had this way."""
 
 
-#: What asking a server may raise.
-_NO_ANSWER: tuple[type[Exception], ...] = (_NoAnswerError, HTTPException, *NO_ZIP)
+def no_answer() -> tuple[type[Exception], ...]:
+    """What asking a server may raise. Python looks at it once something was raised: few commands
+    ask one, and its names take 5 ms to load."""
+    from http.client import HTTPException
+
+    return (_NoAnswerError, HTTPException, *NO_ZIP)
 
 
 def read_members(
@@ -109,7 +112,7 @@ def _work(
         try:
             with ZipFile(_Remote(url, web)) as archive:
                 answers.put((key, _list(archive)))
-        except _NO_ANSWER:
+        except no_answer():
             answers.put((key, None))
 
 

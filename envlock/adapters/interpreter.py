@@ -92,8 +92,9 @@ def read_target(named: Named, env: Mapping[str, str]) -> Target:
         answer = os.path.join(folder, "answer.json")
         script = str(probes_folder() / "environment.py")
         quiet = {**env, "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [named.path, script, answer]
         try:
-            done = process.run([named.path, script, answer], env=quiet, timeout=_PROBE_SECONDS)
+            done = process.run(command, env=quiet, timeout=_PROBE_SECONDS)
         except ProgramFailed as error:
             raise UnusableInput(f"target: {error.message}", _NEEDED) from error
         try:

@@ -44,21 +44,6 @@ def find_root(profile: Profile, env: Mapping[str, str]) -> str:
     return next((root for root in (*named, *profile.roots) if os.path.isdir(root)), "")
 
 
-def sleeping_script(profile: Profile, env: Mapping[str, str]) -> str:
-    """The script that activates the vendor's stack, where the stack is there and this shell finds
-    none of its libraries; else empty.
-
-    Told from the search path alone: nothing is sourced.
-    """
-    root = find_root(profile, env) if profile.env_script else ""
-    script = os.path.join(root, profile.env_script)
-    if not root or not os.path.isfile(script):
-        return ""
-    inside = (root.rstrip("/") + "/", os.path.realpath(root) + "/")
-    parts = env.get("LD_LIBRARY_PATH", "").split(os.pathsep)
-    return "" if any(part.startswith(inside) for part in parts) else script
-
-
 def read_release(profile: Profile, root: str) -> str:
     """Release of the stack: first line of the first version file, else the link's real name."""
     if not root:

@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from envlock.adapters import files, network, process
+from envlock.adapters.files import Hashed
 from envlock.adapters.installer import (
     PLAN_SECONDS,
     Ask,
@@ -29,9 +30,11 @@ from envlock.adapters.installer import (
     pins,
     unpack,
 )
+from envlock.adapters.isolation import blocked, isolated
 from envlock.adapters.marker import passing
 from envlock.adapters.pip_conf import released
 from envlock.model.facts import Target
+from envlock.model.health import parse_requirement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +44,9 @@ class PipStager:
     env: Mapping[str, str]
     name: str = "pip"
 
-    def stage(self, wheels: Sequence[Pinned], target: Target, stage: str, lock: int | None) -> None:
+    def stage(
+        self, wheels: Sequence[Pinned], target: Target, stage: str, lock: int | None
+    ) -> Mapping[str, Hashed]:
         """See :class:`envlock.adapters.installer.Stager`."""
         command = [
             sys.executable, "-m", "pip", "--python", target.executable, "install",
@@ -49,7 +54,8 @@ class PipStager:
             "--ignore-installed", "--no-warn-script-location", "--no-warn-conflicts",
             "--break-system-packages", "--prefix", stage,
         ]  # fmt: skip
-        unpack(self.name, command, wheels, stage, Child(self.env, lock, "uv"))
+        unpack(self.name, command, wheels, stage, target, Child(self.env, lock, "uv"))
+        return {}
 
 
 #: First pip with ``--dry-run`` and ``--report``; first with ``--build-constraint``.
@@ -63,6 +69,11 @@ _BOUNDED = ("--timeout", "4", "--retries", "0", "--no-input", "--disable-pip-ver
 
 
 _LISTED = "keep.txt"
+#: pip's exit code for options that it does not take.
+_USAGE = 2
+_NOWHERE = re.compile(r"^ERROR: No matching distribution found for (.+?)(?: \(from .*)?$", re.M)
+_TYPED = re.compile(r"The user requested (?:\(constraint\) )?(.+)")
+_NO_FILE = re.compile(r"^ERROR: Could not open requirements file", re.M)
 
 
 def _version(text: str | None) -> Version:
@@ -70,6 +81,13 @@ def _version(text: str | None) -> Version:
         return Version(text or "0")
     except InvalidVersion:
         return Version("0")
+
+
+def _listed(builds: Sequence[tuple[str, str]], folder: str) -> str:
+    """Path of a constraints file that admits exactly these builds."""
+    path = os.path.join(folder, _LISTED)
+    files.write_whole(path, "".join(f"{line}\n" for line in pins(builds, arbitrary=True)))
+    return path
 
 
 def _own_pip(target: Target) -> list[str]:
@@ -85,25 +103,40 @@ class PipPlanner:
 
     def plan(self, ask: Ask, target: Target) -> Plan:
         """Asks the target's own pip from 22.2 on, else envlock's pip on the target."""
+        if ask.stated:
+            return Plan(known=Known.UNKNOWN, said="pip believes what is installed")
         if not self._answers(ask):
             return Plan(known=Known.UNKNOWN, said="no index can be reached")
-        asked_itself = _version(target.pip) >= _DRY_RUN
-        tool = [target.executable, "-m", "pip"] if asked_itself else _own_pip(target)
+        asked_itself = target.pip is None or _version(target.pip) >= _DRY_RUN
+        tool = [target.executable, "-m", "pip"] if target.pip and asked_itself else _own_pip(target)
+        asked = _version(target.pip) if target.pip and asked_itself else _BUILD_CONSTRAINT
         with tempfile.TemporaryDirectory(prefix="envlock-") as folder:
             report = os.path.join(folder, "report.json")
             command = [*tool, *ask.before, "install", "--dry-run", *_BOUNDED]
-            command += [*_without_report(ask.after, report)]
+            if asked >= _BUILD_CONSTRAINT and isolated(ask):
+                command += ["--build-constraint", _listed(ask.builds, folder)]
+            command += _aside(ask.after, {"--report": report, "--src": os.path.join(folder, "src")})
             env = _impatient({**self.env, **released(ask.constraints, target.home)})
             done = process.run(command, env=env, timeout=PLAN_SECONDS)
             if done.timed_out:
                 return Plan(known=Known.UNKNOWN, said="pip did not answer in time")
             if done.code == 0:
                 return _read_report(report, ask, target)
-        rejected = asked_itself or target.pip is None
+        rejected = asked_itself or _rejected_by_all(done) or self._misunderstood(done, ask, target)
         return Plan(
             known=Known.REJECTED if rejected else Known.UNKNOWN,
             said=_said(done.output),
+            blocked=blocked(done.output, ask.builds),
         )
+
+    def _misunderstood(self, done: process.Finished, ask: Ask, target: Target) -> bool:
+        """Whether the target's pip does not take the options either: with ``--help`` behind them,
+        it looks at them and does nothing."""
+        if done.code != _USAGE or "--" in ask.after:
+            return False
+        command = [target.executable, "-m", "pip", *ask.before, "install", *ask.after, "--help"]
+        again = process.run(command, env=_impatient(self.env), timeout=PLAN_SECONDS)
+        return again.code == _USAGE
 
     def _answers(self, ask: Ask) -> bool:
         """Whether every source is on this machine, or an index can be reached."""
@@ -119,17 +152,16 @@ class PipPlanner:
     ) -> list[str]:
         """``-c``; from 25.3 on ``--build-constraint`` too, which pip refuses to combine with
         ``--no-build-isolation``. It adds to the person's own constraints."""
-        listed = os.path.join(folder, _LISTED)
-        files.write_whole(listed, "".join(f"{line}\n" for line in pins(builds, arbitrary=True)))
+        listed = _listed(builds, folder)
         held = ["-c", listed]
-        if self._runs(ask, target) >= _BUILD_CONSTRAINT and _in_isolation(ask):
+        if self._runs(ask, target) >= _BUILD_CONSTRAINT and isolated(ask):
             held += ["--build-constraint", listed]
         return held
 
     def variables(self, ask: Ask, target: Target, folder: str) -> Mapping[str, str]:
         """``PIP_CONSTRAINT`` reaches isolated builds up to pip 25.2, and nothing else does. It
         takes the place of the person's, which are named again."""
-        if self._runs(ask, target) >= _BUILD_CONSTRAINT or not _in_isolation(ask):
+        if self._runs(ask, target) >= _BUILD_CONSTRAINT or not isolated(ask):
             return {}
         own = [file for file in ask.constraints if not re.search(r"\s", file)]
         return {"PIP_CONSTRAINT": " ".join([*own, os.path.join(folder, _LISTED)])}
@@ -152,15 +184,39 @@ class PipPlanner:
         return [*tool, *ask.before, *subcommand, *passed, *options, *ask.after]
 
 
-def _in_isolation(ask: Ask) -> bool:
-    return "--no-build-isolation" not in ask.flags and ask.subcommand == "install"
+def _rejected_by_all(done: process.Finished) -> bool:
+    """Whether every pip ends like the one that was asked.
+
+    A file that is not there, and what no index has. Two pips see the same versions of a project,
+    but for those that PEP 440 does not know: older ones read them, and they are in no range but
+    ``===``. A conflict is one for all where only what the person asked for contradicts itself;
+    what the metadata of files says is read otherwise by older ones.
+    """
+    if _NO_FILE.search(done.output):
+        return True
+    typed = [_TYPED.match(line) for line in _conflict(done.output)]
+    found = typed or [_NOWHERE.search(done.output)]
+    return all(one is not None and _same_for_all(one[1]) for one in found)
+
+
+def _same_for_all(raw: str) -> bool:
+    requirement = parse_requirement(raw)
+    return requirement is not None and not any(
+        one.operator == "===" and _version(one.version) == Version("0")
+        for one in requirement.specifier
+    )
 
 
 def _said(output: str) -> str:
     """What is wrong, and pip's own account of which requirements conflict."""
-    account = re.search(r"^The conflict is caused by:\n(.*?)(?=^\s*$|\Z)", output, re.M | re.S)
-    lines = [line.strip() for line in account[1].splitlines()] if account else []
+    lines = _conflict(output)
     return ": ".join([complaint(output), *(["; ".join(lines)] if lines else [])])
+
+
+def _conflict(output: str) -> list[str]:
+    """The requirements that contradict each other, each as pip says where it comes from."""
+    account = re.search(r"^The conflict is caused by:\n(.*?)(?=^\s*$|\Z)", output, re.M | re.S)
+    return [line.strip() for line in account[1].splitlines()] if account else []
 
 
 def _impatient(env: Mapping[str, str]) -> dict[str, str]:
@@ -168,13 +224,17 @@ def _impatient(env: Mapping[str, str]) -> dict[str, str]:
     return {**env, "RES_OPTIONS": "timeout:1 attempts:1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _without_report(words: Sequence[str], report: str) -> list[str]:
-    """The words with a report of our own in place of the person's; later options win."""
-    kept, skip = ["--report", report], False
+#: Where a dry run writes: its report, and the repositories of what is editable.
+_WRITES = ("--report", "--src", "--source", "--source-dir", "--source-directory")
+
+
+def _aside(words: Sequence[str], places: Mapping[str, str]) -> list[str]:
+    """The words with places of our own for what a dry run writes; later options win."""
+    kept, skip = [word for pair in places.items() for word in pair], False
     for word in words:
-        if skip or word.startswith("--report="):
+        if skip or (word.partition("=")[0] in _WRITES and "=" in word):
             skip = False
-        elif word == "--report":
+        elif word in _WRITES:
             skip = True
         else:
             kept.append(word)

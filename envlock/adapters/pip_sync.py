@@ -54,7 +54,12 @@ class PipSyncPlanner:
         tool = list(ask.program) or [sys.executable, "-m", "piptools", "sync"]
         named = ask.program or "--python-executable" in ask.typed
         place = [] if named else ["--python-executable", target.executable]
-        return [*tool, *place, *_joined([*options, *ask.after])]
+        return [*tool, *place, *_joined([*options, *_configured(ask), *ask.after])]
+
+
+def _configured(ask: Ask) -> tuple[str, ...]:
+    """What a configuration file hands on to pip: an option of ours would take its place."""
+    return () if "--pip-args" in ask.typed else ask.unsaid
 
 
 def _joined(words: Sequence[str]) -> list[str]:

@@ -10,18 +10,18 @@ import io
 import os
 import re
 import sys
-import tarfile
 import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from http.client import HTTPException
-from lzma import LZMAError
 from typing import IO, Any
+from urllib.parse import unquote
 
-from envlock.adapters.incoming import Web
+from packaging.utils import canonicalize_name
+
+from envlock.adapters.incoming import Web, no_answer
 from envlock.adapters.zipmember import NO_ZIP
 
 if sys.version_info >= (3, 11):
@@ -32,11 +32,11 @@ else:
 #: Endings of source archives (PEP 625, and what indexes still have).
 ARCHIVES = (".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tar.xz", ".tar")
 _FILES = ("pyproject.toml", "setup.py")
+_NAME = re.compile(r"^name\s*[:=]\s*([A-Za-z0-9._-]+)\s*$", re.M | re.I)
 _IMPORT = re.compile(r"^\s*(?:import|from)\s+([A-Za-z_]\w*)", re.M)
 #: A source archive behind a URL is fetched up to this size and for this long.
 _MOST = 4 * 1024 * 1024
 _SECONDS = 1.5
-_NO_ARCHIVE: tuple[type[Exception], ...] = (tarfile.TarError, zlib.error, LZMAError, *NO_ZIP)
 #: The most of one file that is read.
 _TEXT = 1024 * 1024
 
@@ -59,6 +59,26 @@ def read_tree(folder: str) -> SourceFacts | None:
     return _facts({k: v for k, v in texts.items() if v is not None}, packages)
 
 
+def project_name(source: str) -> str:
+    """Canonical name that a tree on this machine says it has; empty where only its build knows.
+
+    ``[project] name``, ``[metadata] name`` of ``setup.cfg``, or what an unpacked archive carries.
+    """
+    folder = unquote(source.removeprefix("file://").partition("[")[0])
+    folder = os.path.abspath(os.path.expanduser(folder))
+    if "://" in source.removeprefix("file://") or not os.path.isdir(folder):
+        return ""
+    try:
+        project = tomllib.loads(_text(os.path.join(folder, "pyproject.toml")) or "").get("project")
+    except tomllib.TOMLDecodeError:
+        project = None
+    name = project.get("name") if isinstance(project, Mapping) else None
+    for file in ("setup.cfg", "PKG-INFO"):
+        said = None if name else _NAME.search(_text(os.path.join(folder, file)) or "")
+        name = said[1] if said else name
+    return canonicalize_name(name) if isinstance(name, str) else ""
+
+
 def read_archive(path: str) -> SourceFacts | None:
     """A source archive on this machine; None for one that cannot be read."""
     try:
@@ -76,7 +96,9 @@ def fetch_archive(url: str, env: Mapping[str, str]) -> SourceFacts | None:
             if int(response.headers.get("Content-Length") or 0) > _MOST:
                 return None
             data = web.read(response, _MOST)
-    except (OSError, ValueError, HTTPException):
+    except (OSError, ValueError):
+        return None
+    except no_answer():
         return None
     return _archive(io.BytesIO(data), url.split("#")[0].split("?")[0])
 
@@ -109,9 +131,17 @@ def _archive(file: IO[bytes], name: str) -> SourceFacts | None:
                 packages.add(inside[0])
             if len(parts) == 1 and parts[0] in _FILES:
                 texts[parts[0]] = read().decode("utf-8", "replace")
-    except _NO_ARCHIVE:
+    except _no_archive():
         return None
     return _facts(texts, packages) if texts else None
+
+
+def _no_archive() -> tuple[type[Exception], ...]:
+    """What reading an archive may raise; loaded when something was raised."""
+    from lzma import LZMAError
+    from tarfile import TarError
+
+    return (TarError, zlib.error, LZMAError, *NO_ZIP)
 
 
 def _zipped(file: IO[bytes]) -> Iterator[tuple[str, Callable[[], bytes]]]:
@@ -121,6 +151,8 @@ def _zipped(file: IO[bytes]) -> Iterator[tuple[str, Callable[[], bytes]]]:
 
 
 def _tarred(file: IO[bytes]) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    import tarfile
+
     with tarfile.open(fileobj=file) as archive:
         for one in archive:
             if one.isfile():

@@ -15,6 +15,8 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from envlock.adapters import files, network, process
+from envlock.adapters.configuration import is_lock
+from envlock.adapters.files import Hashed
 from envlock.adapters.installer import (
     PLAN_SECONDS,
     Ask,
@@ -27,8 +29,10 @@ from envlock.adapters.installer import (
     pins,
     unpack,
 )
+from envlock.adapters.isolation import blocked, isolated
 from envlock.adapters.marker import passing
 from envlock.adapters.uv_sources import with_sources
+from envlock.adapters.uv_stated import CHOOSING, believing
 from envlock.adapters.uv_toml import released
 from envlock.model.facts import Target
 
@@ -50,7 +54,9 @@ class UvStager:
     env: Mapping[str, str]
     name: str = "uv"
 
-    def stage(self, wheels: Sequence[Pinned], target: Target, stage: str, lock: int | None) -> None:
+    def stage(
+        self, wheels: Sequence[Pinned], target: Target, stage: str, lock: int | None
+    ) -> Mapping[str, Hashed]:
         """See :class:`envlock.adapters.installer.Stager`.
 
         ``--no-cache``: a file that somebody edited in an environment hard-linked to the cache is
@@ -61,13 +67,15 @@ class UvStager:
             "--offline", "--no-index", "--no-deps", "--require-hashes", "--no-cache", "--no-config",
             "--link-mode", "copy", "--no-progress", "--break-system-packages",
         ]  # fmt: skip
-        unpack(self.name, command, wheels, stage, Child(self.env, lock, "pip"))
+        unpack(self.name, command, wheels, stage, target, Child(self.env, lock, "pip"))
+        return {}
 
 
 #: clap refuses to see these twice, and a quiet uv writes no JSON: the plan sets its own.
 _SET_BY_PLAN = {"--dry-run": 0, "--check": 0, "--output-format": 1, "-q": 0, "-qq": 0, "--quiet": 0}
-#: The version of what is not built yet.
-_BUILT = "unknown"
+#: How a list of versions is given: the option, short and long, and the variable that it replaces.
+_CONSTRAINT = ("-c", "--constraints", "UV_CONSTRAINT")
+_BUILD = ("-b", "--build-constraints", "UV_BUILD_CONSTRAINT")
 DRY_RUN = ("--dry-run", "--output-format", "json", "--no-progress")
 
 
@@ -89,12 +97,24 @@ class UvPlanner:
         """Asks ``uv pip install --dry-run``, or ``sync``."""
         if not answers(ask, self.env):
             return Plan(known=Known.UNKNOWN, said="no index can be reached")
-        command = [self.asked, *without(ask.before), "pip", ask.subcommand]
-        command += [*DRY_RUN, *_in(target, ask), *without(ask.after)]
+        dropped = _SET_BY_PLAN | (CHOOSING if ask.stated else {})
+        command = [self.asked, *without(ask.before, dropped), "pip", ask.subcommand]
         with tempfile.TemporaryDirectory(prefix="envlock-") as folder:
-            env = {**self.env, **released(self.env, target.home, folder)}
-            plan = dry_run(command, env)
+            bounds = self._bounds(ask, ask.builds, folder, [_BUILD]) if isolated(ask) else []
+            command += [*DRY_RUN, *bounds, *_in(target, ask), *without(ask.after, dropped)]
+            env = self._env(ask, target, folder)
+            plan = dry_run(command, env, ask.builds)
             return with_sources(plan, self.asked, ask, target, _impatient(env))
+
+    def _env(self, ask: Ask, target: Target, folder: str) -> dict[str, str]:
+        """What uv is asked under: without what envlock itself holds, and with what is stated."""
+        freed, other = os.path.join(folder, "freed"), os.path.join(folder, "stated")
+        os.mkdir(freed)
+        env = {**self.env, **released(self.env, target.home, freed)}
+        if not ask.stated:
+            return env
+        os.mkdir(other)
+        return believing(ask.stated, [*ask.before, *ask.after], env, other)
 
     def held(
         self, ask: Ask, target: Target, builds: Sequence[tuple[str, str]], folder: str
@@ -103,16 +123,26 @@ class UvPlanner:
 
         An option replaces the variable of the same meaning, so that the person's ``UV_CONSTRAINT``
         and ``UV_BUILD_CONSTRAINT`` are named again. uv rejects a constraint whose version PEP 440
-        does not know; such a build stops every resolution of uv by itself.
+        does not know; such a build stops every resolution of uv by itself. Beside a lock it takes
+        no constraint, and installs what is locked and nothing else.
         """
+        locked = any(map(is_lock, (*ask.urls, *ask.words)))
+        ways = [_BUILD] if locked else [_CONSTRAINT, _BUILD]
+        return self._bounds(ask, builds, folder, ways)
+
+    def _bounds(
+        self,
+        ask: Ask,
+        builds: Sequence[tuple[str, str]],
+        folder: str,
+        ways: Sequence[tuple[str, str, str]],
+    ) -> list[str]:
+        """Options that list builds in these ways, and what the person's variables list."""
         listed = os.path.join(folder, "keep.txt")
         lines = pins(builds, arbitrary=False)
         files.write_whole(listed, "".join(f"{line}\n" for line in lines))
         held: list[str] = []
-        for short, option, variable in (
-            ("-c", "--constraints", "UV_CONSTRAINT"),
-            ("-b", "--build-constraints", "UV_BUILD_CONSTRAINT"),
-        ):
+        for short, option, variable in ways:
             own = [] if option in ask.typed else self.env.get(variable, "").split()
             for file in [*own, *([listed] if lines else [])]:
                 held += [short, file]
@@ -154,13 +184,20 @@ def answers(ask: Ask, env: Mapping[str, str]) -> bool:
     return not urls or network.reachable(urls, ask.patience)
 
 
-def dry_run(command: Sequence[str], env: Mapping[str, str]) -> Plan:
-    """What uv says that it would do; it is on its standard output."""
+def dry_run(
+    command: Sequence[str], env: Mapping[str, str], builds: Sequence[tuple[str, str]] = ()
+) -> Plan:
+    """What uv says that it would do; it is on its standard output.
+
+    Args:
+        builds: those that are its build constraints.
+    """
     done = process.run(command, env=_impatient(env), timeout=PLAN_SECONDS)
     if done.timed_out:
         return Plan(known=Known.UNKNOWN, said="uv did not answer in time")
     if done.code != 0:
-        return Plan(known=Known.REJECTED, said=_said(done.output))
+        said, hindered = _said(done.output), blocked(done.output, builds)
+        return Plan(known=Known.REJECTED, said=said, blocked=hindered)
     return _read_answer(done.output)
 
 

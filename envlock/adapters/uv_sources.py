@@ -57,6 +57,7 @@ def with_sources(
         files.write_whole(listed, "".join(f"{line}\n" for line in pins(wanted, arbitrary=False)))
         command = [program, *_kept(ask.before), "pip", "compile", listed, "--no-deps", "-q", "-o"]
         command += [found, "--python", target.executable, *_kept(ask.after)]
+        command += _kept(ask.unsaid)
         done = process.run(command, env=env, timeout=_SECONDS)
         urls = _urls(found, target) if done.code == 0 else {}
     return replace(

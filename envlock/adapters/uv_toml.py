@@ -88,7 +88,7 @@ class UvToml:
         span, theirs = self._place(base, before)
         ours = pins(builds, arbitrary=False)
         wanted = {**before, _KEY: [*ours, *theirs]}
-        body = [f"{_KEY} = [", *(f"    {_quoted(line)}," for line in wanted[_KEY]), "]"]
+        body = [f"{_KEY} = [", *(f"    {quoted(line)}," for line in wanted[_KEY]), "]"]
         label = f"for {json.dumps(self.prefix)}"
         created = part.created if part else old is None
         new = with_part(base, body, span, label=label, created=created)
@@ -165,15 +165,26 @@ def released(env: Mapping[str, str], home: str, folder: str) -> dict[str, str]:
         return {}
     if edit is None:
         return {}
-    settings = os.path.dirname(os.path.dirname(place.path))
-    for name in set(os.listdir(settings)) - {"uv"}:  # git's, for one
+    return stand_in(place.path, edit.new or b"", folder)
+
+
+def stand_in(path: str, content: bytes, folder: str) -> dict[str, str]:
+    """Variables with which uv reads something else as the person's settings.
+
+    Args:
+        path: of the person's ``uv.toml``, which may be missing.
+        folder: as for :func:`released`.
+    """
+    settings = os.path.dirname(os.path.dirname(path))
+    others = set(os.listdir(settings)) - {"uv"} if os.path.isdir(settings) else set()
+    for name in others:  # git's, for one
         os.symlink(os.path.join(settings, name), os.path.join(folder, name))
     os.mkdir(os.path.join(folder, "uv"))
-    files.write_whole(os.path.join(folder, "uv", "uv.toml"), edit.new or b"")
+    files.write_whole(os.path.join(folder, "uv", "uv.toml"), content)
     return {"XDG_CONFIG_HOME": folder}
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A TOML basic string; JSON's rules are stricter."""
     return json.dumps(text, ensure_ascii=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from packaging.utils import canonicalize_name
@@ -16,6 +16,8 @@ from envlock.model.facts import Finding, Layout
 from envlock.model.record import is_bytecode
 
 Stamp = tuple[int, int, int, int]
+#: Files that are looked at in a step: about a millisecond.
+_STEP = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +32,8 @@ class Watched:
 
     name: str
     infos: tuple[str, ...]
-    stamps: Mapping[str, Stamp] = field(default_factory=dict)
-    claimed: Mapping[str, str] = field(default_factory=dict)
+    stamps: dict[str, Stamp] = field(default_factory=dict)
+    claimed: dict[str, str] = field(default_factory=dict)
 
 
 def _stamp(path: str) -> Stamp | None:
@@ -42,26 +44,48 @@ def _stamp(path: str) -> Stamp | None:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
-def watch(dists: Sequence[Installed], layout: Layout) -> list[Watched]:
-    """Notes the state of distributions.
+class Watching:
+    """Notes the state of distributions, step by step: there is time for it while others decide.
 
     Args:
         dists: all that are to be watched; twins of one name are one entry.
     """
-    groups: dict[str, list[Installed]] = {}
-    for dist in dists:
-        groups.setdefault(dist.name, []).append(dist)
-    infos = _infos(groups, layout)
-    found = []
-    for name, group in sorted(groups.items()):
-        stamps: dict[str, Stamp] = {}
-        claimed: dict[str, str] = {}
-        for path, claim in (pair for dist in group for pair in _files_of(dist)):
-            stamp = _stamp(path)
-            if stamp is not None:
-                stamps[path], claimed[path] = stamp, claim
-        found.append(Watched(name=name, infos=infos[name], stamps=stamps, claimed=claimed))
-    return found
+
+    def __init__(self, dists: Sequence[Installed], layout: Layout) -> None:
+        groups: dict[str, list[Installed]] = {}
+        for dist in dists:
+            groups.setdefault(dist.name, []).append(dist)
+        infos = _infos(groups, layout)
+        self._groups = sorted(groups.items())
+        self._found = {name: Watched(name=name, infos=infos[name]) for name in groups}
+        self._steps = self._work()
+
+    def steps(self) -> Iterator[None]:
+        """What is left to do; see :func:`envlock.adapters.process.while_waiting`."""
+        return self._steps
+
+    def result(self) -> list[Watched]:
+        """One entry for each name, sorted; does what is left."""
+        for _ in self._steps:
+            pass
+        return [self._found[name] for name, _ in self._groups]
+
+    def _work(self) -> Iterator[None]:
+        count = 0
+        for name, group in self._groups:
+            stamps, claimed = self._found[name].stamps, self._found[name].claimed
+            for path, claim in (pair for dist in group for pair in _files_of(dist)):
+                stamp = _stamp(path)
+                if stamp is not None:
+                    stamps[path], claimed[path] = stamp, claim
+                count += 1
+                if count % _STEP == 0:
+                    yield
+
+
+def watch(dists: Sequence[Installed], layout: Layout) -> list[Watched]:
+    """Notes the state of distributions at once; see :class:`Watching`."""
+    return Watching(dists, layout).result()
 
 
 def _files_of(dist: Installed) -> Iterable[tuple[str, str]]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from envlock.cli import options, wiring
+from envlock.cli.offering import offering
 from envlock.cli.surroundings import other_cause, steering
 from envlock.errors import EnvlockError, UsageProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from envlock.cli.options import Common
     from envlock.guard.run import Judgement, Outcome, Scene
@@ -26,6 +28,9 @@ SETTINGS = {
     "allow_interspersed_args": False,
 }
 
+#: What every judgement imports sooner or later.
+_NEEDED = ("envlock.guard.run", "envlock.adapters.state", "envlock.adapters.configuration",
+           "envlock.adapters.profiles", "envlock.snapshot")  # fmt: skip
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="[--] pip install …", show_default=False)
@@ -80,16 +85,24 @@ def guard(
 
 def _guard(common: Common, words: Sequence[str], *, plan: bool, hold: bool) -> int:
     """Decides, explains, and then runs the command or refuses."""
+    from envlock.adapters.process import while_waiting
     from envlock.guard.command import parse
-    from envlock.guard.decide import lost_already
-    from envlock.guard.run import allowed, judge, judge_held, run
 
     request = parse(words, wiring.read_text)
-    target = wiring.open_target(common)
+    common = replace(common, env=request.environment(common.env))
+    with while_waiting(_loading(request.tool)):
+        target = wiring.open_target(common)
+    from envlock.guard.decide import lost_already
+    from envlock.guard.run import allowed, judge, judge_held, run, watching
+
     scene = wiring.scene(common, request, target)
+    before = watching(scene)
     lost = lost_already(scene.protected)
     common.screen.findings(lost)
-    judgement = judge_held(scene) if hold else judge(scene)
+    asking = f"asking {request.tool} what it would do"
+    saying = common.screen.waiting(asking + (" with every build held" if hold else ""))
+    with saying, while_waiting(iter(()) if plan else before.steps()):
+        judgement = judge_held(scene) if hold else judge(scene)
     if not allowed(judgement):
         return _refuse(common, scene, judgement, lost)
     if plan:
@@ -97,19 +110,30 @@ def _guard(common: Common, words: Sequence[str], *, plan: bool, hold: bool) -> i
     _introduce(common, scene, judgement)
     if hold:
         _show_changes(common, judgement)
-    outcome = run(scene, judgement.decision.pins, quiet=common.screen.json)
+    outcome = run(scene, judgement.decision.pins, quiet=common.screen.json, before=before)
     return _conclude(common, scene, judgement, outcome)
 
 
+def _loading(tool: str) -> Iterator[None]:
+    """Loads what a judgement needs; Python takes as long for it as the target's needs to answer."""
+    for name in (*_NEEDED, "envlock.adapters.uv" if tool == "uv" else "envlock.adapters.pip"):
+        import_module(name)
+        yield
+
+
 def _refuse(common: Common, scene: Scene, judgement: Judgement, lost: Sequence[Finding]) -> int:
+    with common.screen.waiting("looking for a command that keeps every build"):
+        judgement = offering(common, scene, judgement)
     decision = judgement.decision
     common.screen.findings(decision.reasons)
     common.screen.note(f"refused, and nothing was changed: {shlex.join(scene.request.words)}")
     subjects = {reason.subject for reason in decision.reasons}
-    for note in (*steering(scene), *other_cause(common, scene, subjects)):
+    for note in (*steering(scene, judgement.plan), *other_cause(common, scene, subjects)):
         common.screen.note(note)
     if decision.instead:
         common.screen.note(f"this keeps every build: envlock guard {shlex.join(decision.instead)}")
+    elif not any(reason.hint for reason in decision.reasons):
+        common.screen.note("no command near to it keeps every build")
     findings = [*lost, *decision.reasons]
     common.screen.document("guard", 3, findings, _data(scene, judgement))
     return 3

@@ -8,9 +8,10 @@ from typing import Protocol
 from packaging.utils import canonicalize_name
 
 from envlock.adapters.installer import Change, Plan
-from envlock.guard import options
+from envlock.guard import doors, options
 from envlock.guard.case import Case
-from envlock.guard.command import Asked, Request, parse_asked
+from envlock.guard.command import Asked, Request
+from envlock.guard.settings import overrule
 from envlock.model.facts import Finding
 from envlock.model.health import parse_requirement, satisfies
 
@@ -87,6 +88,15 @@ def unmet(raw: str, name: str, installed: str) -> bool:
     return bool(found.specifier) and not satisfies(installed, found.specifier)
 
 
+def in_place(tool: str) -> tuple[str, ...]:
+    """What makes a tool build against what is installed.
+
+    uv takes a wheel that it once built in isolation for a build without it, and ``--refresh`` and
+    ``--reinstall`` change nothing about that: seen with uv 0.13.
+    """
+    return ("--no-build-isolation", *(("--no-cache",) if tool == "uv" else ()))
+
+
 def instead(case: Case, reasons: Iterable[Finding]) -> tuple[str, ...]:
     """The nearest command that keeps every build; empty when nothing would be left to do."""
     request = case.request
@@ -95,11 +105,15 @@ def instead(case: Case, reasons: Iterable[Finding]) -> tuple[str, ...]:
     lost = frozenset(finding.subject for finding in losses)
     head = request.words[: len(request.words) - len(request.after)]
     if codes == {"guard.isolated-build"}:
-        return (*head, "--no-build-isolation", *request.after)
+        new = [word for word in in_place(request.tool) if not request.given.has(word)]
+        return (*head, *new, *request.after)
     if codes == {"guard.range"}:
         return _in_range(case, head)
     if codes == {"guard.overlap"}:
         lost = frozenset(found.by for found in case.evidence.overlaps)
+    if codes == {"guard.shadowed-source"}:
+        after = options.without_words(request.after, _table(request), _shadowing(case))
+        return (*head, *after) if _left(request, after) else ()
     if lost & in_files(request) or "guard.shadowed-source" in codes:
         return ()
     after = _named_out(request, lost)
@@ -116,10 +130,27 @@ def _less(
     """Without what makes a tool install everything anew; else without dependencies."""
     anew = [name for name in (*_ANEW, "--upgrade-strategy", "--exact") if request.given.has(name)]
     if anew:
-        return (*head, *options.without(after, _table(request), anew))
+        return _without(request, after, anew)
     if request.tool == "uv" and request.upgrades and not request.elsewhere:
+        if "--upgrade" in request.origins:
+            return _without(request, after, ["--upgrade"])
         return (*head, *_upgrade_only_named(request, after, lost))
     return (*head, *after) if request.given.has("--no-deps") else (*head, "--no-deps", *after)
+
+
+def _without(request: Request, after: Sequence[str], names: Iterable[str]) -> tuple[str, ...]:
+    """The command without some options, whoever set them: what is typed goes, and what a variable
+    or a file sets is overruled."""
+    variables, more = dict(request.variables), list[str]()
+    for name in names:
+        if name in request.origins:
+            changes, words = overrule(name, request.origins[name], request.tool)
+            variables |= changes
+            more += words
+    kept = options.without(after, _table(request), names)
+    start = len(request.words) - len(request.after)
+    head = doors.split_variables(request.words[:start])[1]
+    return (*doors.joined_variables(variables), *head, *more, *kept)
 
 
 def without_dependencies(request: Request) -> tuple[str, ...]:
@@ -163,18 +194,28 @@ def _needs(case: Case) -> list[str]:
     return found
 
 
+def _shadowing(case: Case) -> frozenset[str]:
+    """The sources that have an import package of a protected build."""
+    imports = {name for build in case.held for name in case.evidence.imports.get(build, ())}
+    return frozenset(one.raw for one in case.evidence.sources if one.packages & imports)
+
+
 def in_files(request: Request) -> frozenset[str]:
     """Names that only a requirements file spells out."""
-    spelled = (*request.given.words, *request.given.value("--editable"))
-    return request.names - {parse_asked(word).name for word in spelled}
+    spelled = {*request.typed.words, *request.typed.value("--editable")}
+    typed = {one.name for one in request.asked if one.raw in spelled}
+    return request.names - typed
 
 
 def hint_for(name: str, request: Request) -> str:
     """What to change about a requirement that names a protected build."""
     if name in in_files(request):
         return f"take '{name}' out of the requirements file: it is installed already"
-    if name in request.names:
-        return f"leave '{name}' out: it is installed already"
+    for asked in request.asked:
+        if asked.name == name:
+            if asked.source:
+                return f"leave '{asked.raw}' out: '{name}' is installed already"
+            return f"leave '{name}' out: it is installed already"
     return ""
 
 
@@ -185,8 +226,8 @@ def _table(request: Request) -> options.Table:
 
 def _named_out(request: Request, lost: frozenset[str]) -> list[str]:
     """The words after the subcommand without the requirements that name a lost build."""
-    gone = {asked.raw for asked in map(parse_asked, request.given.words) if asked.name in lost}
-    return [word for word in request.after if word not in gone]
+    gone = {asked.raw for asked in request.asked if asked.name in lost}
+    return options.without_words(request.after, _table(request), gone)
 
 
 def _left(request: Request, after: Iterable[str]) -> bool:

@@ -3,22 +3,25 @@
 Some images ship a torch that requires another triton than the one beside it, or a distribution
 that exists nowhere. Every resolver "repairs" that by replacing the vendor's build, whatever was
 asked for; under constraints it finds no solution. What was asked for is harmless all the same:
-the plan without the repair can be installed, one by one.
+the plan without the repair can be installed, one by one. Of a tool that tells who requires what,
+the plan is cut; another is asked again, about metadata without what is not met.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from packaging.utils import canonicalize_name
 
-from envlock.adapters.installer import Change, Plan, pins
+from envlock.adapters.installed import Installed
+from envlock.adapters.installer import Change, Plan, Stated, counting, pins
 from envlock.guard.advice import Build, unmet
 from envlock.guard.command import Request
-from envlock.model.health import parse_requirement
+from envlock.model.facts import Finding
+from envlock.model.health import parse_requirement, satisfies
 
-#: With these, the change is what was asked for and no repair.
-_WANTED = (
+#: With these, the change is what was asked for and no repair, or what is asked for is not known.
+WANTED = (
     "--upgrade",
     "--upgrade-package",
     "--force-reinstall",
@@ -33,6 +36,8 @@ _WANTED = (
     "--root",
     "--user",
     "--overrides",
+    "--group",
+    "--requirements-from-script",
 )
 
 
@@ -50,22 +55,85 @@ def pins_around(
     """
     changes = {change.name: change for change in plan.changes}
     repaired = [changes[name] for name in lost if name in changes]
-    if request.given.has(*_WANTED) or len(repaired) < len(lost):
+    if request.given.has(*WANTED) or len(repaired) < len(lost):
         return None
     if any(change.new is None or change.requires is None for change in repaired):
         return None
-    if any(asked.source and asked.name in held for asked in request.asked):
+    if any(one.source and one.name in held for one in request.asked):
         return None
     needed = _reached(request, changes, held)
-    if needed is None:
+    return None if needed is None else _pinned(request, [changes[name] for name in needed])
+
+
+def pins_of(request: Request, plan: Plan) -> tuple[str, ...] | None:
+    """A whole plan, to be installed without dependencies; None where it cannot be written so."""
+    if request.given.has(*WANTED) or any(change.new is None for change in plan.changes):
         return None
-    sources = {asked.name: asked.raw for asked in request.asked if asked.source}
-    found = []
-    for name in needed:
-        change = changes[name]
-        found += [sources[name]] if name in sources else pins([(name, change.new or "")],
-                                                              arbitrary=True)  # fmt: skip
+    return _pinned(request, plan.changes)
+
+
+def _pinned(request: Request, changes: Iterable[Change]) -> tuple[str, ...] | None:
+    """Versions, and sources as they were typed; None for one that has no name yet, or that only a
+    file names: its path may be relative to that file."""
+    editable = {one: f"--editable={one}" for one in request.typed.value("--editable")}
+    typed = editable | {word: word for word in request.typed.words}
+    sources = {one.name: typed.get(one.raw, "") for one in request.asked if one.source}
+    if "" in sources or "" in sources.values():
+        return None
+    found: list[str] = []
+    for change in changes:
+        pin = pins([(change.name, change.new or "")], arbitrary=True)
+        found += [sources[change.name]] if change.name in sources else pin
     return tuple(found)
+
+
+def without_unmet(
+    dists: Iterable[Installed], held: Mapping[str, Build], markers: Mapping[str, str]
+) -> tuple[list[Stated], list[Finding]]:
+    """What distributions would state without the requirements that no resolver can meet and keep
+    every build: those of protected builds, and those that others have of them, which what is
+    installed has never met.
+
+    Returns:
+        the statements, and for each of them what it leaves out.
+    """
+    there = list(dists)
+    installed = {dist.name: dist.version for dist in there}
+    stated, findings = [], []
+    for dist in there:
+        unmet = [
+            raw
+            for raw in counting(dist.metadata.requires, markers)
+            if _unmet(raw, installed, set(held) if dist.name not in held else None)
+        ]
+        if unmet:
+            kept = tuple(raw for raw in dist.metadata.requires if raw not in unmet)
+            extras = dist.metadata.extras
+            stated.append(
+                Stated(name=dist.name, version=dist.version, requires=kept, extras=extras)
+            )
+            findings.append(_left_out(dist, unmet))
+    return stated, findings
+
+
+def _unmet(raw: str, installed: Mapping[str, str], among: set[str] | None) -> bool:
+    """Whether what is installed does not meet a requirement, of one ``among`` some names."""
+    found = parse_requirement(raw)
+    name = canonicalize_name(found.name) if found else ""
+    if found is None or (among is not None and name not in among):
+        return False
+    return name not in installed or not satisfies(installed[name], found.specifier)
+
+
+def _left_out(dist: Installed, unmet: list[str]) -> Finding:
+    shown = "' and '".join(unmet)
+    return Finding(
+        code="guard.repair",
+        subject=dist.name,
+        what=f"'{dist.name} {dist.version}' requires '{shown}', and that is not met",
+        why="to meet it, a resolver would replace a vendor build",
+        hint="the builds stay, and what was asked for is installed beside them with --no-deps",
+    )
 
 
 def _reached(

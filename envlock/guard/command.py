@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from envlock.guard import doors, options
-from envlock.guard.asked import Asked, Read, parse_asked, read_files, requirement_lines
+from envlock.guard.asked import (
+    Asked,
+    Listed,
+    Read,
+    expanded,
+    parse_asked,
+    read_files,
+    requirement_lines,
+)
 from envlock.guard.options import Parsed
-from envlock.guard.settings import Surroundings, merge, pip_settings, uv_settings
+from envlock.guard.settings import (
+    Surroundings,
+    merge,
+    pip_settings,
+    pip_tools_settings,
+    uv_settings,
+)
 
 __all__ = ["Asked", "Request", "configured", "parse", "parse_asked", "requirement_lines"]
 
 _PIP = re.compile(r"pip(3(\.\d+)?)?\Z")
 _PYTHON = re.compile(r"python(3(\.\d+)?)?\Z")
+_NO_ENV: Mapping[str, str] = {}
 #: What ``python -m`` may run, and the tool that it is.
 _MODULES = {"pip": "pip", "uv": "uv", "piptools": "pip-sync"}
 
@@ -29,6 +44,7 @@ class Request:
         words: as typed.
         tool: ``pip``, ``uv`` or ``pip-sync``.
         program: the tool, or the Python that runs it, as typed.
+        variables: what ``env`` before it sets; None for what it takes away.
         python_options: the interpreter's own options, before ``-m pip``.
         module: spelled ``python -m pip``.
         project: ``uv add/remove/sync/run``: the environment is the project's.
@@ -38,6 +54,8 @@ class Request:
         after: the words after the subcommand.
         typed: options of the command line alone.
         given: with those of requirements files, variables and configuration files.
+        listed: options of requirements files alone.
+        bounds: the lines of constraints files, wherever they are named.
         origins: where an option of ``given`` that nobody typed comes from.
         asked: what is to be installed or removed, requirements files included.
     """
@@ -45,6 +63,7 @@ class Request:
     words: tuple[str, ...]
     tool: str
     program: str
+    variables: Mapping[str, str | None] = field(default_factory=dict)
     python_options: tuple[str, ...] = ()
     module: bool = False
     project: bool = False
@@ -54,6 +73,8 @@ class Request:
     after: tuple[str, ...] = ()
     typed: Parsed = field(default_factory=Parsed)
     given: Parsed = field(default_factory=Parsed)
+    listed: Parsed = field(default_factory=Parsed)
+    bounds: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
     asked: tuple[Asked, ...] = ()
 
@@ -112,6 +133,34 @@ class Request:
         found = re.search(r"3\.\d+\Z", self.program)
         return found[0] if found and not self.by_path else ""
 
+    @property
+    def unsaid(self) -> tuple[str, ...]:
+        """Options that are not on the command line, and that have to be said where it is asked or
+        run in another form: indexes of requirements files, and what pip-sync hands on to pip."""
+        handed = self.given.value("--pip-args")[-1:] if "--pip-args" in self.origins else ()
+        names = ("--index-url", "--extra-index-url", "--find-links")
+        pairs = [(name, value) for name in names for value in self.listed.value(name)]
+        pairs += [("--pip-args", value) for value in handed]
+        flags = ("--no-index",) if self.listed.has("--no-index") else ()
+        return (*flags, *(word for pair in pairs for word in pair))
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """A person's environment, as the command gets it."""
+        changed = {**env, **self.variables}
+        return {name: value for name, value in changed.items() if value is not None}
+
+    def with_names(self, name_of: Callable[[str], str]) -> Request:
+        """The request with the names of sources, where they say them themselves.
+
+        Args:
+            name_of: canonical name by URL or path; empty when it is not known.
+        """
+        named = (
+            replace(one, name=name_of(one.source)) if one.source and not one.name else one
+            for one in self.asked
+        )
+        return replace(self, asked=tuple(named))
+
     def within(self, markers: Mapping[str, str]) -> Request:
         """The request without requirements whose markers are false in an environment."""
         return replace(self, asked=tuple(one for one in self.asked if one.counts(markers)))
@@ -145,40 +194,36 @@ def parse(words: Sequence[str], read: Read | None = None) -> Request:
     Raises:
         UsageProblem: it is no command that guard understands; the hint lists those it does.
     """
-    if not words:
+    variables, rest = doors.split_variables(words)
+    if not rest:
         raise doors.not_understood(words)
-    name = os.path.basename(words[0])
-    request = Request(words=tuple(words), tool="pip", program=words[0])
+    name = os.path.basename(rest[0])
+    request = Request(words=tuple(words), tool="pip", program=rest[0], variables=variables)
     if _PIP.match(name):
-        return _pip(request, words[1:], read)
+        return _pip(request, rest[1:], read)
     if _PYTHON.match(name):
-        return _python(request, words, read)
+        return _python(request, rest, read)
     if name == "pip-sync":
-        return _pip_sync(request, words[1:], read)
+        return _pip_sync(request, rest[1:], read)
     if name == "uv":
-        return _uv(request, words[1:], read)
-    raise doors.not_understood(words)
+        return _uv(request, rest[1:], read)
+    raise doors.not_understood(rest)
 
 
 def _python(request: Request, words: Sequence[str], read: Read | None) -> Request:
-    """``python [-I -W ignore …] -m pip …``."""
-    index = 1
-    while index < len(words) and words[index].startswith("-") and words[index] != "-m":
-        index += 2 if words[index] in ("-W", "-X") else 1
-    module = words[index + 1] if words[index : index + 1] == ["-m"] and words[index + 1 :] else ""
+    """``python [-I -W ignore …] -m pip …``, also ``-mpip`` and ``-um pip``."""
+    before, module, rest = doors.split_module(words[1:])
     if module not in _MODULES:
         what = f"'{words[0]}' without '-m pip' is not understood"
         raise doors.not_understood(words, what)
-    request = replace(
-        request, tool=_MODULES[module], module=True, python_options=tuple(words[1:index])
-    )
-    rest = list(words[index + 2 :])
+    request = replace(request, tool=_MODULES[module], module=True, python_options=tuple(before))
     if module == "uv":
         return _uv(request, rest, read)
     if module == "pip":
         return _pip(request, rest, read)
     if rest[:1] != ["sync"]:
-        raise doors.not_understood(words, f"'{' '.join(words[: index + 2])}' without 'sync'")
+        what = f"'{' '.join(words[: len(words) - len(rest)])}' without 'sync' is not understood"
+        raise doors.not_understood(words, what)
     return _pip_sync(request, rest[1:], read)
 
 
@@ -191,6 +236,8 @@ def _split(words: Sequence[str], table: options.Table) -> tuple[tuple[str, ...],
 
 def _pip(request: Request, words: Sequence[str], read: Read | None) -> Request:
     before, rest = _split(words, options.PIP)
+    if rest and rest[0] not in doors.PIP:
+        raise doors.not_understood(request.words, f"'pip {rest[0]}' is not understood")
     return _complete(request, before, rest, read)
 
 
@@ -203,7 +250,7 @@ def _uv(request: Request, words: Sequence[str], read: Read | None) -> Request:
     request = replace(request, tool="uv")
     before, rest = _split(words, options.UV)
     word = rest[0] if rest else ""
-    if word in doors.UV_PROJECT or word in doors.UV_HARMLESS:
+    if not word or word in doors.UV_PROJECT or word in doors.UV_HARMLESS:
         request = replace(request, project=True)
         if word == "run":
             _refuse_inner(request.words, rest)
@@ -265,7 +312,7 @@ def configured(
     Args:
         around: what steers the tool from outside.
         read: as for :func:`parse`.
-        tables: content of uv's configuration files, strongest last.
+        tables: content of uv's or pip-tools' configuration files, strongest last.
     """
     table = _table_group(request).get(request.subcommand)
     if table is None:
@@ -275,23 +322,26 @@ def configured(
     elif request.tool == "pip":
         settings = pip_settings(around, table, request.subcommand)
     else:
-        settings = []  # pip-sync reads files, pip under it reads its own
+        settings = pip_tools_settings(table, tables)  # pip under it reads its own
     given, origins = merge(request.typed, settings, adds=request.tool == "pip")
-    return _read(replace(request, origins=origins), given, read)
+    return _read(replace(request, origins=origins), given, read, around.env)
 
 
-def _read(request: Request, given: Parsed, read: Read | None) -> Request:
+def _read(
+    request: Request, given: Parsed, read: Read | None, env: Mapping[str, str] = _NO_ENV
+) -> Request:
     """With what the files named in ``given`` list and set."""
     if not request.judged:
         return replace(request, given=given)
     files = requirement_files(request, given)
     bounds = given.value("--constraint") + given.value("--constraints")
-    listed = read_files(files, bounds, read) if read else None
-    spelled = [*_spelled(request, given), *given.value("--editable")]
-    if listed is not None:
-        spelled += listed.spelled
-        given = _with_listed(given, listed.options, _table_group(request)[request.subcommand])
-    return replace(request, given=given, asked=tuple(parse_asked(word) for word in spelled))
+    equal = "===" if request.tool == "uv" else "=="
+    listed = read_files(files, bounds, read, env, equal=equal) if read else Listed()
+    typed = (*_spelled(request, given), *given.value("--editable"))
+    asked = [*map(parse_asked, typed), *(parse_asked(line, env) for line in listed.spelled)]
+    given = _with_listed(given, listed.options, _table_group(request)[request.subcommand])
+    bounds = tuple(expanded(line, env) for line in listed.bounds)
+    return replace(request, given=given, listed=listed.options, bounds=bounds, asked=tuple(asked))
 
 
 def _spelled(request: Request, given: Parsed) -> tuple[str, ...]:

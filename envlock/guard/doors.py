@@ -4,7 +4,8 @@ understand, with what to do about each. Pure."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from envlock.errors import UsageProblem
 
@@ -24,8 +25,13 @@ UNDERSTOOD = (
     "uv pip sync",
     "uv add, remove, sync, run",
     "python -m uv …",
+    "env -u NAME NAME=VALUE … before one of these",
     "and what changes nothing, such as pip list",
 )
+#: Subcommands of pip (9.0 to 26.3): two that change an environment, and those that do not.
+PIP = frozenset({"install", "uninstall", "cache", "check", "completion", "config", "debug",
+                 "download", "freeze", "hash", "help", "index", "inspect", "list", "lock",
+                 "search", "show", "wheel"})  # fmt: skip
 #: Subcommands of ``uv pip`` that change no environment.
 UV_PIP_HARMLESS = frozenset({"list", "freeze", "show", "check", "tree", "compile", "debug", "help"})
 #: Subcommands of ``uv`` that change no environment.
@@ -42,6 +48,7 @@ _OWN = (
     "'envlock guard pip install -r requirements.txt'"
 )
 _SYSTEM = "it installs for the system; type 'envlock guard pip install' for Python packages"
+_FRONT = "put it in front of envlock: it runs what follows it"
 _ADVICE = {
     "conda": _CONDA,
     "mamba": _CONDA,
@@ -60,7 +67,62 @@ _ADVICE = {
     "dnf": _SYSTEM,
     "yum": _SYSTEM,
     "sudo": "put it in front of envlock: 'sudo envlock guard --python PATH pip install …'",
+    "!pip": "in a notebook, type '!envlock guard pip install …'",
+    "%pip": "in a notebook, type '!envlock guard pip install …'",
+    "python setup.py": "type 'envlock guard pip install .', or '-e .'",
+    **dict.fromkeys(("time", "nohup", "nice", "proxychains", "proxychains4", "xargs"), _FRONT),
 }
+
+
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)\Z", re.S)
+_TAKEN = re.compile(r"(?:(?:--unset=|-u)(.+)|--unset|-u)\Z")
+
+
+def split_variables(words: Sequence[str]) -> tuple[dict[str, str | None], list[str]]:
+    """``env -u NAME NAME=VALUE pip …``, with or without the ``env``.
+
+    Returns:
+        The variables that it sets, None for those that it takes away, and the rest; an option of
+        ``env`` that is none of these begins the rest, and nobody understands it.
+    """
+    found: dict[str, str | None] = {}
+    left = list(words)
+    with_options = bool(left) and os.path.basename(left[0]) == "env"
+    left = left[1:] if with_options else left
+    while with_options and left and (taken := _TAKEN.match(left[0])):
+        found[taken[1] or "".join(left[1:2])] = None
+        left = left[1:] if taken[1] else left[2:]
+    while left and (assigned := _ASSIGNED.match(left[0])):
+        found[assigned[1]] = assigned[2]
+        left.pop(0)
+    return found, left
+
+
+def joined_variables(changes: Mapping[str, str | None]) -> list[str]:
+    """The words that say so: what :func:`split_variables` reads."""
+    gone = [word for name, value in changes.items() if value is None for word in ("-u", name)]
+    kept = [f"{name}={value}" for name, value in changes.items() if value is not None]
+    return ["env", *gone, *kept] if changes else []
+
+
+def split_module(after: Sequence[str]) -> tuple[list[str], str, list[str]]:
+    """The interpreter's own options, the module of ``-m``, and what follows it; no module where a
+    script or something else is run."""
+    before, words = list[str](), list(after)
+    while words and words[0].startswith("-"):
+        word = words.pop(0)
+        found = re.match(r"-([A-Za-z]*?)([mcWX])(.*)\Z", word, re.S)
+        if found is None:
+            before.append(word)
+            continue
+        if found[2] == "c":
+            break
+        value = [found[3]] if found[3] else words[:1]
+        words = words if found[3] else words[1:]
+        if found[2] == "m":
+            return [*before, *([f"-{found[1]}"] if found[1] else [])], "".join(value), words
+        before += [word, *([] if found[3] else value)]
+    return before, "", words
 
 
 def hint() -> str:
@@ -73,6 +135,8 @@ def not_understood(words: Sequence[str], what: str = "") -> UsageProblem:
     name = os.path.basename(words[0]) if words else ""
     if name == "uv" and words[1:2] == ["tool"]:
         name = "uvx"
+    if name.startswith("python") and list(words[1:2]) == ["setup.py"]:
+        name = "python setup.py"
     advice = _ADVICE.get(name)
     shown = what or (f"'{words[0]}' is not understood" if words else "no command given")
     return UsageProblem(f"guard: {shown}", f"{advice}; {hint()}" if advice else hint())

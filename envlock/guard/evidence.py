@@ -34,13 +34,11 @@ _COMPARED = 64
 def first_evidence(scene: Scene) -> Evidence:
     """What can be known before the tool is asked: its dry run would build what it is given."""
     flags = ("--no-build-isolation", "--no-build-isolation-package")
-    variable = "PIP_NO_BUILD_ISOLATION" if scene.request.tool == "pip" else "UV_NO_BUILD_ISOLATION"
     installing = scene.request.subcommand == "install"
-    files = scene.request.given.value("--constraint") + scene.request.given.value("--constraints")
     return Evidence(
-        constraints=tuple(line for file in files for line in _lines(file)),
+        constraints=scene.request.bounds,
         sources=tuple(_named_sources(scene)) if installing else (),
-        isolated=not (scene.request.given.has(*flags) or scene.env.get(variable)),
+        isolated=not scene.request.given.has(*flags),
         above=scene.above,
         installed={dist.name: dist.version for dist in scene.inventory.distributions},
         healthy=scene.healthy,
@@ -58,28 +56,19 @@ def full_evidence(scene: Scene, plan: Plan, first: Evidence) -> Evidence:
 
     named = {os.path.basename(source.raw.split("#")[0]) for source in first.sources}
     urls = [c.url for c in plan.changes if c.url.split("#")[0].endswith(ARCHIVES)]
+    judged = first.isolated or scene.request.tool == "uv"  # whose cache may have it from before
     sources = [
         _source(url, _archive(url, scene.env), scene.target.markers)
         for url in urls
-        if first.isolated and os.path.basename(url.split("#")[0]) not in named
+        if judged and os.path.basename(url.split("#")[0]) not in named
     ]
+    sources += [Source(raw=one.raw, requires=one.requires) for one in plan.blocked]
     elsewhere = bool(scene.request.elsewhere)
     return replace(
         first,
         sources=(*first.sources, *sources),
         overlaps=() if elsewhere else tuple(_overlaps(scene, plan)),
     )
-
-
-def _lines(file: str) -> list[str]:
-    """The lines of a constraint file on this machine, without comments; none for another one."""
-    try:
-        with open(
-            unquote(file.removeprefix("file://")), encoding="utf-8", errors="replace"
-        ) as text:
-            return [line.partition(" #")[0].strip() for line in text]
-    except OSError:
-        return []
 
 
 def _named_sources(scene: Scene) -> Iterable[Source]:
@@ -159,9 +148,11 @@ def _overlaps(scene: Scene, plan: Plan) -> Iterable[Overlap]:
 def _paths(dist: Installed) -> Iterable[str]:
     """Absolute paths of a distribution's files."""
     for row in dist.rows or ():
-        if not is_bytecode(row.path):
-            path = os.path.join(dist.site, row.path)
-            yield os.path.normpath(path) if row.path.startswith((".", "/")) else path
+        if not (row.path.endswith(".pyc") and is_bytecode(row.path)):
+            if row.path[0] in "./":
+                yield os.path.normpath(os.path.join(dist.site, row.path))
+            else:
+                yield f"{dist.site}/{row.path}"  # os.path.join() takes five times as long
 
 
 def _destinations(members: Members, name: str, layout: Layout) -> dict[str, tuple[int, int]]:

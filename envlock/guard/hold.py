@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
 from envlock.adapters import files
-from envlock.adapters.installer import Known, Plan
+from envlock.adapters.installer import Ask, Known, Plan
 from envlock.guard.advice import UNTOLD, without_dependencies
+from envlock.guard.around import WANTED, pins_of, without_unmet
 from envlock.guard.case import Evidence
 from envlock.guard.decide import Decision, Verdict, decide
 from envlock.guard.evidence import full_evidence
@@ -57,16 +58,75 @@ def _ranges(scene: Scene) -> Iterator[str]:
                 yield f"{name}{found.specifier}"
 
 
-def resolve_held(scene: Scene) -> Plan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
     """What the tool would do with the protected set held.
+
+    Attributes:
+        pins: what to install without dependencies, where only that does it.
+        left_out: a finding for each distribution whose metadata had to be left out for that.
+    """
+
+    plan: Plan
+    pins: tuple[str, ...] | None = None
+    left_out: tuple[Finding, ...] = ()
+
+
+def resolve_held(scene: Scene) -> Held:
+    """What the tool would do with the protected set held; where it finds nothing, also without
+    what the vendor's own metadata has always asked for in vain.
 
     Raises:
         ProgramFailed: the tool cannot be started.
     """
     ask = scene.ask
     with tempfile.TemporaryDirectory(prefix="envlock-guard-") as folder:
-        held = held_options(scene, folder)
-        return scene.planner.plan(replace(ask, after=(*held, *ask.after)), scene.target)
+        ask = replace(ask, after=(*held_options(scene, folder), *ask.after))
+        plan = scene.planner.plan(ask, scene.target)
+        if plan.known is not Known.REJECTED:
+            return Held(plan=plan)
+        return _without_unmet(scene, ask) or Held(plan=plan)
+
+
+def _without_unmet(scene: Scene, ask: Ask) -> Held | None:
+    """A plan that does not repair what is installed; None where there is nothing to repair, or no
+    such plan."""
+    builds = {build.name: build for build in scene.intact}
+    if scene.request.given.has(*WANTED) or not builds:
+        return None
+    stated, left_out = without_unmet(scene.inventory.distributions, builds, scene.target.markers)
+    if not stated:
+        return None
+    plan = scene.planner.plan(replace(ask, stated=tuple(stated)), scene.target)
+    pins = pins_of(scene.request, plan)
+    if plan.known is not Known.PLANNED or pins is None:
+        return None
+    return Held(plan=plan, pins=pins, left_out=tuple(left_out))
+
+
+def around(scene: Scene, plan: Plan, decision: Decision, first: Evidence) -> tuple[Plan, Decision]:
+    """A refusal whose only cause is what the vendor's metadata has always said becomes a plan that
+    leaves that out.
+
+    Args:
+        first: what was known before the tool was asked.
+    """
+    refused = decision.verdict is Verdict.REFUSED and plan.known is Known.PLANNED
+    if not refused or scene.request.subcommand != "install" or scene.request.project:
+        return plan, decision
+    other = _without_unmet(scene, scene.ask)
+    if other is None:
+        return plan, decision
+    judged = decided(scene, other, full_evidence(scene, other.plan, first))
+    return (other.plan, judged) if judged.verdict is Verdict.ALLOWED else (plan, decision)
+
+
+def decided(scene: Scene, held: Held, evidence: Evidence) -> Decision:
+    """The judgement of a plan, with what it leaves out."""
+    judged = decide(scene.request, held.plan, scene.protected, evidence)
+    if judged.verdict is Verdict.REFUSED or held.pins is None:
+        return judged
+    return replace(judged, pins=held.pins, reasons=(*held.left_out, *judged.reasons))
 
 
 def no_fit(scene: Scene, plan: Plan) -> Finding:
@@ -93,7 +153,7 @@ def told(scene: Scene, plan: Plan, decision: Decision, evidence: Evidence) -> De
     asks = plan.known is Known.PLANNED and not request.elsewhere and _may_fail(scene, decision)
     if not (untold or asks):
         return decision
-    held = resolve_held(scene)
+    held = resolve_held(scene).plan
     evidence = full_evidence(scene, held, replace(evidence, overlaps=()))
     judged = decide(request, held, scene.protected, evidence)
     fits = held.known is Known.PLANNED and judged.verdict is Verdict.ALLOWED and bool(held.changes)

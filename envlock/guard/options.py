@@ -6,7 +6,7 @@ and which is a requirement. Tables from ``pip --help`` (9.0 to 26.3) and ``uv pi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -177,6 +177,28 @@ def without(words: Iterable[str], options: Table, dropped: Iterable[str]) -> lis
             else:
                 kept += [word, *value]
         else:
+            kept.append(word)
+    return kept
+
+
+def without_words(words: Iterable[str], options: Table, gone: Container[str]) -> list[str]:
+    """The words without some requirements, plain or editable; values of other options stay."""
+    left = list(words)
+    kept: list[str] = []
+    while left:
+        word = left.pop(0)
+        if word == "--":
+            return [*kept, word, *(one for one in left if one not in gone)]
+        if word.startswith("-") and len(word) > 1:
+            one = parse([word], options)
+            valueless = any(not given for given in one.values.values())
+            value = [left.pop(0)] if valueless and left else []
+            tree = [*one.value("--editable"), *value] if "--editable" in one.values else []
+            if any(path in gone for path in tree):
+                kept += _remainder(word, options, {"--editable"})
+            else:
+                kept += [word, *value]
+        elif word not in gone:
             kept.append(word)
     return kept
 

@@ -9,10 +9,14 @@ from collections.abc import Iterator
 
 from envlock.adapters.installer import Known
 from envlock.guard.advice import cause, hint_for
+from envlock.guard.asked import parse_asked
 from envlock.guard.case import Case, loss
 from envlock.model.facts import Finding
 from envlock.model.health import satisfies
 from envlock.model.label import same_version
+
+#: The version that a plan gives what has to be built first.
+_UNBUILT = "?"
 
 
 def shadowed(case: Case) -> Iterator[Finding]:
@@ -46,12 +50,10 @@ def replaced(case: Case) -> Iterator[Finding]:
     for change, build in case.planned():
         if change.new is None or case.request.elsewhere or same_version(change.new, build.version):
             continue
-        what = f"'{build.installed}' would be replaced by '{change.new}'"
-        why, hint = (
-            cause(change, case.request, case.plan, case.held),
-            hint_for(build.name, case.request),
-        )
-        yield loss(build, what, why, hint)
+        new = f"'{change.new}'" if change.new != _UNBUILT else "what is built from its source"
+        what = f"'{build.installed}' would be replaced by {new}"
+        why = cause(change, case.request, case.plan, case.held)
+        yield loss(build, what, why, hint_for(build.name, case.request))
 
 
 def reinstalled(case: Case) -> Iterator[Finding]:
@@ -74,13 +76,15 @@ def reinstalled(case: Case) -> Iterator[Finding]:
 def asked_upgrade(case: Case) -> Iterator[Finding]:
     """Nobody could be asked, and the command wants the newest or a fresh copy by name."""
     request = case.request
-    named = request.given.value("--upgrade-package") + request.given.value("--reinstall-package")
+    listed = request.given.value("--upgrade-package") + request.given.value("--reinstall-package")
+    named = sorted({parse_asked(one).name for one in listed})
     anew = {
         build.name: asked.raw
         for asked, build in case.unforeseen()
         if not asked.source and (request.upgrades or request.reinstalls or build.name in named)
     }
-    if case.plan.known is Known.UNKNOWN and request.subcommand == "install":
+    in_tree = request.subcommand == "install" and not request.given.has("--no-deps")
+    if case.plan.known is Known.UNKNOWN and in_tree:
         anew = {name: name for name in named if name in case.held} | anew
     for name, raw in anew.items():
         build = case.held[name]
@@ -113,4 +117,6 @@ def asked_source(case: Case) -> Iterator[Finding]:
             continue
         if anew or not (asked.version and same_version(asked.version, build.version)):
             what = f"'{build.installed}' would be replaced by '{asked.source}'"
-            yield loss(build, what, f"'{asked.raw}' is asked for")
+            yield loss(
+                build, what, f"'{asked.raw}' is asked for", hint_for(build.name, case.request)
+            )

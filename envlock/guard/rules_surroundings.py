@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from packaging.utils import canonicalize_name
 
 from envlock.adapters.installer import Change, Known
+from envlock.guard.advice import in_place
 from envlock.guard.case import Case, Protected, Source, loss
 from envlock.guard.command import Asked
 from envlock.model.facts import Finding
@@ -130,19 +131,35 @@ def isolated_build(case: Case) -> Iterator[Finding]:
     #958, vllm-project/vllm#21745). ``--no-build-isolation`` builds against what is installed.
     """
     if not case.evidence.isolated:
+        yield from _built_before(case)
         return
+    hint = f"'{' '.join(in_place(case.request.tool))}' builds against what is installed"
     for source in case.evidence.sources:
         if source.requires is None:
-            yield _perhaps(source)
+            yield _perhaps(source, hint)
             continue
         for build in (case.held[name] for name in sorted(source.requires & case.held.keys())):
             what = f"'{source.raw}' would be built against a public '{build.name}'"
             why = f"its build requires '{build.name}', and builds happen in isolation"
-            yield loss(build, what, why, "'--no-build-isolation' builds against what is installed")
-        yield from _imported(case, source)
+            yield loss(build, what, why, hint)
+        yield from _imported(case, source, hint)
 
 
-def _imported(case: Case, source: Source) -> Iterator[Finding]:
+def _built_before(case: Case) -> Iterator[Finding]:
+    if case.request.tool != "uv" or case.request.given.has("--no-cache", "--no-cache-dir", "-n"):
+        return
+    for source in case.evidence.sources:
+        for name in sorted((source.requires or frozenset()) & case.held.keys()):
+            yield Finding(
+                code="",
+                subject=name,
+                what=f"'{source.raw}' may come from uv's cache, built against another '{name}'",
+                why="uv does not tell a wheel that it built in isolation from one that it did not",
+                hint="'--no-cache' builds it anew",
+            )
+
+
+def _imported(case: Case, source: Source, hint: str) -> Iterator[Finding]:
     """A ``setup.py`` that imports a build which its isolated environment will not have."""
     for build in case.held.values():
         names = sorted(source.imports & case.evidence.imports.get(build.name, frozenset()))
@@ -152,16 +169,16 @@ def _imported(case: Case, source: Source) -> Iterator[Finding]:
                 subject=build.name,
                 what=f"the setup.py of '{source.raw}' imports '{names[0]}'",
                 why="a build in isolation does not have it",
-                hint="'--no-build-isolation' builds against what is installed",
+                hint=hint,
             )
 
 
-def _perhaps(source: Source) -> Finding:
+def _perhaps(source: Source, hint: str) -> Finding:
     return Finding(
         code="",
         subject=source.raw,
         what="it is built first, and what its build requires is not known",
         why="a build in isolation that asks for a protected build gets the public one",
-        hint="'--no-build-isolation' builds against what is installed",
+        hint=hint,
         level="info",
     )

@@ -11,13 +11,13 @@ from urllib.parse import unquote
 from envlock.adapters import files, process
 from envlock.adapters.installed import Inventory
 from envlock.adapters.installer import Ask, Change, Known, Plan, Planner
-from envlock.adapters.watch import changes, watch
+from envlock.adapters.watch import Watching, changes
 from envlock.guard import sync
 from envlock.guard.command import Asked, Request
 from envlock.guard.decide import Decision, Evidence, Protected, Verdict, decide
 from envlock.guard.evidence import first_evidence, full_evidence
-from envlock.guard.hold import held_options, no_fit, resolve_held, told
-from envlock.guard.options import PIP_COMMANDS, only_options, without
+from envlock.guard.hold import around, decided, held_options, no_fit, resolve_held, told
+from envlock.guard.options import PIP_COMMANDS, UV_COMMANDS, only_options, without
 from envlock.model.facts import Finding, Target
 from envlock.model.label import same_version
 
@@ -26,6 +26,9 @@ from envlock.model.label import same_version
 _PATIENCE = 0.25
 #: How ``python -m`` names a tool.
 _MODULES = {"pip": ("-m", "pip"), "uv": ("-m", "uv"), "pip-sync": ("-m", "piptools", "sync")}
+#: Options that say what is wanted; pins say it otherwise.
+_NAMING = ("--requirement", "--requirements", "--editable", "--no-deps", "--extra", "--all-extras",
+           "--no-all-extras")  # fmt: skip
 #: Options that name where distributions come from.
 _INDEXES = ("--index-url", "--extra-index-url", "--default-index", "--index", "--find-links",
             "--requirement", "--requirements", "--constraint", "--constraints")  # fmt: skip
@@ -88,6 +91,8 @@ class Scene:
             typed=request.typed.flags | request.typed.values.keys(),
             constraints=given.value("--constraint") + given.value("--constraints"),
             urls=tuple(_urls(request)),
+            builds=tuple(sorted({b.name: b.version for b in (*self.above, *self.intact)}.items())),
+            unsaid=request.unsaid,
         )
 
 
@@ -130,8 +135,9 @@ def judge(scene: Scene) -> Judgement:
     unplanned = sync.without_plan(scene.request, plan)
     if unplanned is not None:
         return Judgement(plan=plan, decision=unplanned)
-    evidence = full_evidence(scene, plan, evidence)
+    first, evidence = evidence, full_evidence(scene, plan, evidence)
     decision = sync.told(decide(request, plan, scene.protected, evidence), scene.request)
+    plan, decision = around(scene, plan, decision, first)
     return Judgement(plan=plan, decision=told(scene, plan, decision, evidence))
 
 
@@ -178,10 +184,11 @@ def judge_held(scene: Scene) -> Judgement:
     early = decide(request, Plan(), scene.protected, evidence)
     if early.verdict is Verdict.REFUSED:
         return Judgement(plan=Plan(), decision=early)
-    plan = _with_local_files(resolve_held(scene), request, scene.ask.installed)
+    held = resolve_held(scene)
+    plan = _with_local_files(held.plan, request, scene.ask.installed)
     if plan.known is Known.PLANNED:
         evidence = full_evidence(scene, plan, evidence)
-        return Judgement(plan=plan, decision=decide(request, plan, scene.protected, evidence))
+        return Judgement(plan=plan, decision=decided(scene, replace(held, plan=plan), evidence))
     typed = judge(scene)
     if typed.decision.verdict is Verdict.ALLOWED or plan.known is Known.UNKNOWN:
         return typed
@@ -229,7 +236,20 @@ def _local_wheel(asked: Asked) -> str:
     return path if os.path.isfile(path) else ""
 
 
-def run(scene: Scene, pins: tuple[str, ...] | None = None, *, quiet: bool = False) -> Outcome:
+def watching(scene: Scene) -> Watching:
+    """Notes how the protected builds are before the command runs."""
+    names = {build.name for build in scene.intact}
+    dists = [dist for dist in scene.inventory.distributions if dist.name in names]
+    return Watching(dists, scene.target.layout)
+
+
+def run(
+    scene: Scene,
+    pins: tuple[str, ...] | None = None,
+    *,
+    quiet: bool = False,
+    before: Watching | None = None,
+) -> Outcome:
     """Runs the command as it was typed, under constraints that hold the protected set.
 
     Output, colours, progress and exit code are the tool's own. The set is looked at afterwards,
@@ -239,6 +259,7 @@ def run(scene: Scene, pins: tuple[str, ...] | None = None, *, quiet: bool = Fals
         pins: installed without dependencies in place of what was typed; see
             :class:`envlock.guard.decide.Decision`.
         quiet: the tool's standard output goes to standard error: the caller's is a document.
+        before: of :func:`watching`, where somebody began with that earlier.
 
     Raises:
         ProgramFailed: the tool cannot be started.
@@ -248,22 +269,20 @@ def run(scene: Scene, pins: tuple[str, ...] | None = None, *, quiet: bool = Fals
         return Outcome(code=_run(scene, scene.ask, [], quiet))
     if pins == ():
         return Outcome(code=0)
-    names = {build.name for build in scene.intact}
-    dists = [dist for dist in scene.inventory.distributions if dist.name in names]
-    before = watch(dists, scene.target.layout)
+    known = (before or watching(scene)).result()
     with tempfile.TemporaryDirectory(prefix="envlock-guard-") as folder:
         ask = scene.ask if pins is None else _pinned(scene, pins)
         held = held_options(scene, folder)
         more = scene.planner.variables(ask, scene.target, folder) if held else {}
         code = _run(replace(scene, env={**scene.env, **more}), ask, held, quiet)
-    return Outcome(code=code, changed=tuple(changes(before, scene.target.layout)))
+    return Outcome(code=code, changed=tuple(changes(known, scene.target.layout)))
 
 
 def _pinned(scene: Scene, pins: tuple[str, ...]) -> Ask:
     """The request's own options, and pins in place of what it asked for."""
-    table = PIP_COMMANDS[scene.request.subcommand]
-    kept = only_options(scene.request.after, table)
-    kept = without(kept, table, ["--requirement", "--editable", "--no-deps"])
+    tables = UV_COMMANDS if scene.request.tool == "uv" else PIP_COMMANDS
+    table = tables[scene.request.subcommand]
+    kept = without(only_options(scene.request.after, table), table, _NAMING)
     return replace(scene.ask, after=(*kept, "--no-deps", *pins))
 
 

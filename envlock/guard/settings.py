@@ -32,6 +32,9 @@ _APART = frozenset({"--python", "--system", "--no-system", "--help", "--version"
 _UV_NAMES = {"UV_CONSTRAINT": "--constraints", "UV_BUILD_CONSTRAINT": "--build-constraints",
              "UV_OVERRIDE": "--overrides", "UV_EXCLUDE": "--excludes"}  # fmt: skip
 
+#: Parameters of pip-tools whose name is not that of the option.
+_PIP_TOOLS = {"pip-args-str": "pip-args", "user-only": "user"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
@@ -140,6 +143,26 @@ def uv_settings(
     return [found[option] for option in sorted(found)]
 
 
+def pip_tools_settings(
+    table: Table, parsed: Sequence[tuple[str, Mapping[str, Any]]]
+) -> list[Setting]:
+    """pip-sync's: ``[tool.pip-tools]`` and its part for ``sync``, under the options' names or
+    those of pip-tools' own parameters."""
+    found: dict[str, Setting] = {}
+    for path, content in parsed:
+        own = content.get("sync", {})
+        for section, entries in (("", content), ("[sync]", own)):
+            for key, value in entries.items() if isinstance(entries, Mapping) else ():
+                name = _PIP_TOOLS.get(key.replace("_", "-"), key.replace("_", "-"))
+                origin = f"{path} {section}".strip()
+                if name == "python-executable":  # it is told nowhere else
+                    found[f"--{name}"] = Setting(
+                        option=f"--{name}", values=(str(value),), origin=origin
+                    )
+                _take_toml(found, name, value, origin, table)
+    return [found[option] for option in sorted(found)]
+
+
 def _take_toml(
     found: dict[str, Setting], key: str, value: object, origin: str, table: Table
 ) -> None:
@@ -178,6 +201,22 @@ def _take_variable(
 #: What a typed option takes back.
 _AGAINST = {"--no-user": "--user", "--no-upgrade": "--upgrade", "--no-reinstall": "--reinstall",
             "--inexact": "--exact", "--build-isolation": "--no-build-isolation"}  # fmt: skip
+
+
+def overrule(option: str, origin: str, tool: str) -> tuple[dict[str, str | None], list[str]]:
+    """How a command goes without an option that nobody typed: variables, and words to type.
+
+    pip has no option against most of its flags; a variable is stronger than a file. Nothing where
+    only the setting itself can be taken out.
+    """
+    if tool == "pip" and option == "--upgrade-strategy":
+        return {}, [option, "only-if-needed"]
+    if tool == "pip" and option not in _SEVERAL:
+        return {f"PIP_{option.strip('-').replace('-', '_').upper()}": "0"}, []
+    against = [flag for flag, meant in _AGAINST.items() if meant == option]
+    if tool == "uv" and against:
+        return {}, against
+    return ({origin: None}, []) if origin.isidentifier() else ({}, [])
 
 
 def merge(

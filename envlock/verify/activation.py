@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from envlock.adapters import process
-from envlock.adapters.machine import find_root
+from envlock.adapters.activation import read_stack
 from envlock.model.facts import Finding
 from envlock.model.profile import Profile
-
-_SECONDS = 60.0
-# the scripts read unset variables, so never `set -u`; what they print is of no use
-_SOURCE = 'source "$1" >/dev/null 2>&1; command env -0 > "$2"'
-# bash's own, or true for that one shell only
-_PRIVATE = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "BASH_ENV", "BASHOPTS", "SHELLOPTS"})
-_LIBRARIES = "LD_LIBRARY_PATH"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,40 +36,15 @@ def activate(profile: Profile, env: Mapping[str, str]) -> Activation:
     """
     if not profile.env_script:
         return Activation(env=env)
-    # never a path out of a manifest: what is found here is sourced
-    root = find_root(profile, env)
-    if not root:
+    stack = read_stack(profile, env)
+    if stack is None:
         return Activation(env=env, findings=(_no_stack(profile),))
-    script = os.path.join(root, profile.env_script)
-    sourced = _sourced(script, env) if os.path.isfile(script) else None
-    if sourced is None:
-        return Activation(env=env, root=root, findings=(_broken(script),))
-    active = _libraries(sourced) <= _libraries(env)
-    if active:  # what the shell has now is what the user works with
-        return Activation(env=env, root=root)
-    return Activation(env=sourced, root=root, active=False, findings=(_not_active(script),))
-
-
-def _sourced(script: str, env: Mapping[str, str]) -> dict[str, str] | None:
-    clean = {key: value for key, value in env.items() if key not in _PRIVATE}
-    with tempfile.TemporaryDirectory(prefix="envlock-") as folder:
-        answer = os.path.join(folder, "env")
-        argv = ["bash", "--noprofile", "--norc", "-c", _SOURCE, "bash", script, answer]
-        done = process.run(argv, env=clean, cwd=folder, timeout=_SECONDS)
-        try:
-            raw = Path(answer).read_bytes()
-        except OSError:
-            return None
-    if done.code != 0 or not raw.endswith(b"\0"):
-        return None
-    pairs = (item.partition(b"=") for item in raw.split(b"\0") if item)
-    found = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
-    kept = {name: env[name] for name in _PRIVATE if name in env and name != "BASH_ENV"}
-    return {**{k: v for k, v in found.items() if k not in _PRIVATE}, **kept}
-
-
-def _libraries(env: Mapping[str, str]) -> frozenset[str]:
-    return frozenset(part for part in env.get(_LIBRARIES, "").split(os.pathsep) if part)
+    if stack.variables is None:
+        return Activation(env=env, root=stack.root, findings=(_broken(stack.script),))
+    if stack.active:  # what the shell has now is what the user works with
+        return Activation(env=env, root=stack.root)
+    found = (_not_active(stack.script),)
+    return Activation(env=stack.variables, root=stack.root, active=False, findings=found)
 
 
 def _not_active(script: str) -> Finding:

@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from envlock.adapters.sources import SourceFacts, fetch_archive, read_archive, read_tree
+from envlock.adapters.sources import (
+    SourceFacts,
+    fetch_archive,
+    project_name,
+    read_archive,
+    read_tree,
+)
 
 PROJECT = '[build-system]\nrequires = ["setuptools", "torch>=2"]\n'
 TREE = {
@@ -80,3 +86,22 @@ def test_damaged_archives(tmp_path: Path) -> None:
         assert read_archive(str(tmp_path / name)) is None
     assert read_archive(str(tmp_path / "nowhere.zip")) is None
     assert fetch_archive("http://127.0.0.1:9/a.tar.gz", {}) is None
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "name"),
+    [
+        ("pyproject.toml", "[project]\nname = 'Flash.Attn'\n", "flash-attn"),
+        ("pyproject.toml", "[project]\nversion = '1'\n", ""),
+        ("pyproject.toml", "project = 1\n", ""),
+        ("pyproject.toml", "not toml", ""),
+        ("setup.cfg", "[metadata]\nname = torch\nversion = 1\n", "torch"),
+        ("PKG-INFO", "Metadata-Version: 2.1\nName: Torch\n", "torch"),
+        ("setup.py", "setup(name='torch')\n", ""),
+    ],
+)
+def test_the_name_that_a_tree_says_it_has(file: str, text: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / file).write_text(text)
+    assert project_name(str(tmp_path)) == name
+    assert project_name(f"{tmp_path.as_uri()}[extra]") == name
+    assert project_name("https://x/y") == project_name(str(tmp_path / "none")) == ""

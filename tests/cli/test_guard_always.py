@@ -15,6 +15,7 @@ import pytest
 from envlock.cli import main
 from tests.guard.world import FLASH, TORCH, TRITON, World, make_world, protected_part, tree
 from tests.support.pythons import clean_env, make_venv, pip
+from tests.support.systems import in_a_copy_of_the_system
 
 pytestmark = pytest.mark.integration
 
@@ -238,27 +239,6 @@ def test_a_folder_that_cannot_be_written(
     assert tree(folder) == before
 
 
-def _in_a_copy_of_the_system(script: str, tmp_path: Path) -> str:
-    """Runs a script where every change below /usr goes to a layer that is thrown away."""
-    mount = tmp_path / "layer"
-    mount.mkdir()
-    prepare = (
-        f"set -e; mount -t tmpfs tmpfs '{mount}'; mkdir '{mount}/upper' '{mount}/work'; "
-        f"mount -t overlay overlay "
-        f"-o 'lowerdir=/usr,upperdir={mount}/upper,workdir={mount}/work' /usr; "
-    )
-    own = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
-    if not shutil.which("unshare") or subprocess.run(
-        [*own, "sh", "-c", prepare], capture_output=True
-    ).returncode:  # fmt: skip
-        pytest.skip("file systems cannot be laid over each other here")
-    done = subprocess.run(
-        [*own, "sh", "-c", prepare + "set +e; " + script],
-        env=dict(os.environ), capture_output=True, text=True,
-    )  # fmt: skip
-    return done.stdout + done.stderr
-
-
 def _pip_of_the_system() -> bool:
     asked = [SYSTEM, "-m", "pip", "--version"]
     return os.path.exists(SYSTEM) and not subprocess.run(asked, capture_output=True).returncode
@@ -293,7 +273,7 @@ def test_the_systems_own_python(world: World, settings: dict[str, str], tmp_path
         if [ -e '{tmp_path}/marker' ]; then cmp {marker} '{tmp_path}/marker' && echo same marker
         else [ ! -e {marker} ] && echo same marker; fi
         """
-    output = _in_a_copy_of_the_system(script, tmp_path)
+    output = in_a_copy_of_the_system(script, tmp_path)
     codes = {}
     for part in output.split("== ")[1:]:
         codes[part.split()[0]] = part.partition("\n-- ")[2].split("\n")[0]

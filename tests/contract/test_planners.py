@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envlock.adapters.configuration import pip_files, read_toml, uv_files
-from envlock.adapters.installer import Ask, Known, Plan, Planner
+from envlock.adapters.installer import Ask, Known, Plan, Planner, Stated
 from envlock.adapters.interpreter import Named, read_target
 from envlock.adapters.pip import PipPlanner, python_of
 from envlock.adapters.pip_sync import PipSyncPlanner
@@ -114,6 +114,77 @@ def test_what_the_tool_rejects(tool: str, line: str, world: World, target: Targe
     assert found.known is Known.REJECTED
     assert found.said
     assert found.changes == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "believed"),
+    [
+        ("install torch==9.9", True),
+        ("install no-such-project torch==2.11.0", True),
+        ("install -r no-such-file.txt torch==2.11.0", True),
+        ("install torch==2.10.0 torch==2.11.0", True),
+        ("install -c {folder}/bound.txt torch==2.11.0", True),
+        # an older pip reads versions that a newer one does not see
+        ("install torch===2.1.0_das", False),
+        # and the metadata of files otherwise
+        ("install xformers torch==2.10.0", False),
+    ],
+)
+def test_what_a_newer_pip_rejects_for_an_older_one(
+    line: str, believed: bool, world: World, target: Target
+) -> None:
+    (world.folder / "bound.txt").write_text("torch<2.11\n")
+    asked = ask("pip", line.format(folder=world.folder), world)
+    found = planner("pip", world).plan(asked, replace(target, pip="22.0.2"))
+    assert found.known is (Known.REJECTED if believed else Known.UNKNOWN)
+    assert found.said
+
+
+@pytest.mark.parametrize("settings", ["person", "named", "none", "typed"])
+def test_uv_believes_what_is_stated(
+    settings: str, world: World, target: Target, tmp_path: Path
+) -> None:
+    """Whichever settings it would have read, it still reads."""
+    uv = find_uv(clean_env())
+    assert uv
+    places = f'no-index = true\nfind-links = ["{world.index}"]\n'
+    env = {k: v for k, v in clean_env().items() if k != "UV_NO_CONFIG"}
+    env |= {"UV_CACHE_DIR": str(world.folder / "uv-cache"), "XDG_CONFIG_HOME": str(tmp_path)}
+    line = "install torch"
+    if settings == "person":
+        (tmp_path / "uv").mkdir()
+        (tmp_path / "uv" / "uv.toml").write_text(places)
+    elif settings == "none":
+        env["UV_NO_CONFIG"] = "1"
+        line += f" --no-index -f {world.index}"
+    else:
+        (tmp_path / "own.toml").write_text(places)
+        line += f" --config-file {tmp_path}/own.toml" if settings == "typed" else ""
+        env |= {"UV_CONFIG_FILE": str(tmp_path / "own.toml")} if settings == "named" else {}
+    made = UvPlanner(program=uv, asked=uv, env=env)
+    wanting = Stated(name="torch", version=TORCH, requires=("tabulate", "pytz (>dev)"))
+    plain = replace(ask("uv", line), urls=(str(world.index),), flags=frozenset({"--no-index"}))
+    assert made.plan(plain, target) == Plan()
+    found = made.plan(replace(plain, stated=(wanting,)), target)
+    assert [(change.name, change.new) for change in found.changes] == [("tabulate", "0.9")]
+
+
+def test_pip_believes_what_is_installed(world: World, target: Target) -> None:
+    other = replace(ask("pip", "install torch", world), stated=(Stated(name="x", version="1"),))
+    assert planner("pip", world).plan(other, target).known is Known.UNKNOWN
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_a_build_that_wants_another_build_is_not_made(
+    tool: str, world: World, target: Target
+) -> None:
+    builds = (("torch", TORCH), ("triton", TRITON))
+    asked = replace(ask(tool, "install source-built", world), builds=builds)
+    (found,) = planner(tool, world).plan(asked, target).blocked
+    assert found.raw.startswith("source-built")
+    assert found.requires == {"torch"}
+    other = replace(ask(tool, "install source-built-plainly", world), builds=builds)
+    assert planner(tool, world).plan(other, target).blocked == ()
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])

@@ -7,9 +7,12 @@ and for uv: ``pytest -n 2 -m integration tests/golden``; the default is a fixed 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,8 +25,11 @@ import yaml
 
 from envlock.cli import main
 from tests.guard.world import (
+    FLASH,
     KINDS,
     PUBLIC,
+    TORCH,
+    TRITON,
     Source,
     World,
     make_world,
@@ -38,14 +44,30 @@ Worlds = Callable[[str, str], World]
 ROWS: list[Row] = yaml.safe_load(Path(__file__).with_name("guard.yaml").read_text(encoding="utf-8"))
 NEWEST = "pip"
 OLD = ("pip 22.0.2", "pip 23.0.1", "pip 24.0", "pip 25.3")
-TOOLS = (NEWEST, "uv", *OLD)
+TOOLS = (NEWEST, "uv", "pip-sync 26.3", *OLD)
+#: How a tool is spelled where a line does not say.
+SPELLED = {"uv": "uv pip", "pip-sync": "pip-sync"}
+#: Exit 2, with the list of what is understood.
+UNKNOWN = "not understood"
 #: Allowed: only metadata of what is installed already stands in the way, and is stepped around.
 REPAIR = "guard.repair"
 #: One line in so many belongs to the sample, and the first one of every answer.
 EVERY = 5
 
+#: One package, from the index's folder; the braces that are left are filled in for each stage.
+LOCK = """lock-version = "1.0"
+created-by = "tests"
+[[packages]]
+name = "{0}"
+version = "{1}"
+[[packages.wheels]]
+name = "{0}-{1}-py3-none-any.whl"
+url = "file://{{index}}/{0}-{1}-py3-none-any.whl"
+hashes = {{{{sha256 = "{{{0}_sha256}}"}}}}
+"""
 FILES = {
     "harmless.txt": "tabulate  # a comment\n",
+    "loose.txt": "tabulate\npeft\n",
     "pinned.txt": "tabulate\ntorch==2.11.0 ; python_version > '3'\n",
     "nested.txt": "tabulate\n-r pinned.txt\n",
     "sub/deep.txt": "-r ../nested.txt\n",
@@ -61,6 +83,21 @@ FILES = {
     "old.txt": "torch==2.9.1\n",
     "kept.txt": "torch==2.10.0+das.opt1.dtk2604.20260325.g6b060a\n",
     "new.txt": "tabulate<0.9\n",
+    "named.txt": "tabulate\n${{WANTED}}\n",
+    "clobbered.txt": "-f {index}\n--no-index\nclobber\n",
+    "options.txt": "-c kept.txt\n--pre\n-r sub/linked.txt\n",
+    "sub/linked.txt": "-f {other}\n--no-index\n-r wanted.txt\n",
+    "sub/wanted.txt": "torch==2.10.0+das.opt11\n",
+    "sub/held.txt": "-c ../bounds.txt\ntorch\n",
+    "bounds.txt": "-f {other}\ntorch==2.10.0+das.opt11\n",
+    "all.txt": f"torch=={TORCH}\ntriton=={TRITON}\nflash-attn=={FLASH}\nfilelock==3.0\n"
+    "tabulate==0.9\n",
+    "most.txt": f"torch=={TORCH}\ntriton=={TRITON}\nfilelock==3.0\n",
+    "newer.txt": f"torch==2.11.0\ntriton=={TRITON}\nflash-attn=={FLASH}\nfilelock==3.0\n",
+    "pylock.toml": LOCK.format("tabulate", "0.9"),
+    "pylock.torch.toml": LOCK.format("torch", "2.10.0"),
+    "groups/pyproject.toml": "[project]\nname = 'p'\nversion = '1'\n"
+    "dependencies = ['xformers']\n[dependency-groups]\ndev = ['torch==2.11.0']\n",
     "override.txt": "torch==2.9.1\n",
     "override-kept.txt": "torch==2.10.0+das.opt1.dtk2604.20260325.g6b060a\n",
 }
@@ -70,6 +107,8 @@ TREES = (
     Source("app-loose", requires=("torch>=2",)),
     Source("app-built", build=("torch",)),
     Source("torch", version="2.12.0"),
+    Source("app-extra", requires=("torch==2.9.1 ; extra == 'gpu'\nProvides-Extra: gpu",)),
+    Source("app-torch", packages=("torch",)),
 )
 #: Stands for the index where there is no network: nobody listens on the discard port.
 DEAD = "http://127.0.0.1:9/simple"
@@ -94,12 +133,17 @@ def set_up(world: World, tool: str, row: Row, folder: Path, *, dead: bool = Fals
     folder.mkdir()
     python = world.copy(folder / "target")
     places = {"index": world.index, "vendor": world.vendor, "other": world.other, "folder": folder}
+    for wheel in ("tabulate-0.9", "torch-2.10.0"):
+        data = (world.index / f"{wheel}-py3-none-any.whl").read_bytes()
+        places[f"{wheel.partition('-')[0]}_sha256"] = hashlib.sha256(data).hexdigest()
     for name, text in FILES.items():
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text.format(**places))
     for source in TREES:
         source.tree(folder)
+    if row.get("needs") == "git":
+        _commit(folder / "app-pinned")
     pip_index = f"index-url = {DEAD}" if dead else f"no-index = true\nfind-links = {world.index}"
     uv_index = (
         f'index-url = "{DEAD}"' if dead else f'no-index = true\nfind-links = ["{world.index}"]'
@@ -117,20 +161,29 @@ def set_up(world: World, tool: str, row: Row, folder: Path, *, dead: bool = Fals
         "VIRTUAL_ENV": str(folder / "target"),
         **{name: str(value).format(**places) for name, value in row.get("env", {}).items()},
     }
-    spelled = row.get("spelled") or ("uv pip" if tool == "uv" else "pip")
+    spelled = row.get("spelled") or SPELLED.get(tool.split()[0], "pip")
     words = shlex.split(f"{spelled} {row['line'].format(**places)}")
     return Stage(folder=folder, python=python, env=env, words=tuple(words))
 
 
 def run_bare(stage: Stage, tool: str) -> int:
     """The command as the person typed it, with nobody in between; gives its exit code."""
+    start = next(i for i, word in enumerate(stage.words) if re.match(r"(pip|uv|-mpip)", word))
+    before = stage.words[:start] if stage.words[0] == "env" else ()
+    after = stage.words[start + 1 :]
     if tool == "uv":
-        command = [str(Path(sys.executable).with_name("uv")), *stage.words[1:]]
+        command = [str(Path(sys.executable).with_name("uv")), *after]
+    elif tool.startswith("pip-sync"):
+        after = after[1:] if after[:1] == ("sync",) else after
+        own = [sys.executable, "-m", "piptools", "sync", "--python-executable", str(stage.python)]
+        command = [*own, *after]
     else:
-        after = stage.words[next(i for i, w in enumerate(stage.words) if w.startswith("pip")) + 1 :]
         own = [sys.executable, "-m", "pip", "--python", str(stage.python)]
         command = [*(own if tool == NEWEST else [str(stage.python), "-m", "pip"]), *after]
+    command = [*before, *command]
     env = {k: v for k, v in os.environ.items() if k != "UV_NO_CONFIG"} | stage.env
+    # what guard's own plans built is not this one's
+    env["UV_CACHE_DIR"] = str(stage.folder.with_name("bare-cache"))
     done = subprocess.run(
         command, env=env, cwd=stage.folder, stdin=subprocess.DEVNULL, capture_output=True
     )
@@ -176,7 +229,8 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
     def world(tool: str, kind: str) -> World:
         key = (tool.partition(" ")[2], kind)
         if key not in made:
-            made[key] = make_world(tmp_path_factory.mktemp("w"), key[0], builds=KINDS[kind])
+            folder = tmp_path_factory.mktemp("w")
+            made[key] = make_world(folder, key[0], builds=KINDS[kind], child=kind == "child")
         return made[key]
 
     return world
@@ -192,6 +246,8 @@ def test_line(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
+    if row.get("needs") and not shutil.which(row["needs"]):
+        pytest.skip(f"there is no {row['needs']} here")
     world = worlds(tool, row.get("world", "das"))
     stage = set_up(world, tool, row, tmp_path / "guarded", dead=row.get("offline", False))
     _enter(stage, monkeypatch)
@@ -200,8 +256,13 @@ def test_line(
     code = main(["guard", "--python", str(stage.python), "--json", *stage.words])
 
     said = capfd.readouterr()
-    data = json.loads(said.out)["data"]
     answer, after = answer_for(row, tool), stage.files
+    if answer == UNKNOWN:
+        assert code == 2
+        assert "pip install, pip uninstall, " in said.err
+        assert after == before
+        return
+    data = json.loads(said.out)["data"]
     told = {finding["code"] for finding in data["reasons"]}
     reasons = {finding["code"] for finding in data["reasons"] if finding["level"] == "error"}
     if answer in ("allowed", REPAIR):
@@ -213,7 +274,7 @@ def test_line(
         assert reasons == {answer}, said.err
         assert code == 3
         assert after == before
-        if tool not in OLD and row.get("offers", True):
+        if tool not in OLD:
             _keeps_every_build(data["instead"], stage.python, capfd)
     if answer != "allowed":
         bare = set_up(world, tool, row, tmp_path / "bare")
@@ -236,7 +297,26 @@ def harm(row: Row, before: dict[str, str], bare: Stage) -> bool:
         vendor_part(row, after) != vendor_part(row, before)
         or bool(satisfied(builds, before) - satisfied(builds, after))
         or bool(built & set(PUBLIC["torch"][0]))
+        or _hidden(bare, before)
     )
+
+
+def _hidden(bare: Stage, before: dict[str, str]) -> bool:
+    """Whether ``import torch`` finds another one than what was installed in the target."""
+    code = "import torch; print(torch.__file__)"
+    done = subprocess.run([bare.python, "-I", "-c", code], capture_output=True, text=True)
+    place = Path(done.stdout.strip())
+    if not place.is_relative_to(bare.folder):
+        return False  # of the environment above
+    inside = str(place.relative_to(bare.folder))
+    return inside not in before or not inside.startswith("target/")
+
+
+def _commit(tree: Path) -> None:
+    """Makes a repository of a source tree."""
+    git = ["git", "-C", str(tree), "-c", "user.name=x", "-c", "user.email=x@localhost"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "x"]):
+        subprocess.run([*git, *words], check=True)
 
 
 def _enter(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from envlock.errors import UsageProblem
 from envlock.guard import options
-from envlock.guard.command import parse, parse_asked, requirement_lines
+from envlock.guard.command import configured, parse, parse_asked, requirement_lines
+from envlock.guard.doors import joined_variables, split_variables
+from envlock.guard.settings import Surroundings
 
 
 @pytest.mark.parametrize(
@@ -19,6 +23,11 @@ from envlock.guard.command import parse, parse_asked, requirement_lines
         ("python3 -m pip uninstall x", "pip", "uninstall", False, ""),
         ("python3.12 -m pip install x", "pip", "install", False, "3.12"),
         ("python -I -W ignore -m pip install x", "pip", "install", False, ""),
+        ("python -mpip install x", "pip", "install", False, ""),
+        ("python -X utf8 -um pip install x", "pip", "install", False, ""),
+        ("env A=1 pip install x", "pip", "install", False, ""),
+        ("A=1 B= /opt/v/bin/pip install x", "pip", "install", True, ""),
+        ("uv --version", "uv", "", False, ""),
         ("/opt/v/bin/pip install x", "pip", "install", True, ""),
         ("/opt/v/bin/pip3.10 install x", "pip", "install", True, ""),
         ("/opt/v/bin/python -m pip install x", "pip", "install", True, ""),
@@ -46,6 +55,7 @@ def test_spellings(line: str, tool: str, subcommand: str, by_path: bool, version
      "uv venv", "uv pip bogus", "sudo pip install x", "pip2 install x", "pipx install x", "",
      "uvx pip install x", "uv tool run pip install x", "mamba install x", "pdm add x",
      "pixi add x", "pipenv install x", "easy_install x", "apt install x", "python -m piptools",
+     "pip sync x", "pip instal x", "env", "env -i pip install x", "env A=1", "python -c pip",
      "uv run pip install x", "uv run -- python -m pip install x", "uv run -m pip install x"],
 )  # fmt: skip
 def test_what_is_not_understood_is_a_usage_problem_with_the_list(line: str) -> None:
@@ -64,6 +74,9 @@ def test_what_is_not_understood_is_a_usage_problem_with_the_list(line: str) -> N
         ("uv tool install ruff", "no guard is needed"),
         ("apt install python3-torch", "it installs for the system"),
         ("sudo pip install x", "sudo envlock guard"),
+        ("time pip install x", "put it in front of envlock"),
+        ("!pip install x", "!envlock guard pip install"),
+        ("python3 setup.py develop", "envlock guard pip install ."),
     ],
 )
 def test_the_hint_says_what_to_do_for_that_tool(line: str, advice: str) -> None:
@@ -92,7 +105,6 @@ def test_the_hint_says_what_to_do_for_that_tool(line: str, advice: str) -> None:
         ("uv remove torch", "uv", "remove", True, False),
         ("uv lock -U", "uv", "lock", True, True),
         ("uv export", "uv", "export", True, True),
-        ("pip sync x", "pip", "sync", False, True),
         ("uv pip compile r.in", "uv", "compile", False, True),
     ],
 )
@@ -197,7 +209,7 @@ def test_the_interpreter_that_an_option_names(line: str) -> None:
         ("./folder", "", "./folder", ""),
         ("git+https://x/torch.git#egg=Torch", "torch", "git+https://x/torch.git", ""),
         ("git+https://x/torch.git@v1", "", "git+https://x/torch.git@v1", ""),
-        ("https://x/torch-2.0.tar.gz", "", "https://x/torch-2.0.tar.gz", ""),
+        ("https://x/torch-2.0.tar.gz", "torch", "https://x/torch-2.0.tar.gz", ""),
         ("what is this", "", "", ""),
         ("vllm[audio,video]>=0.5", "vllm", "", ""),
         ("./w/torch-2.10.0%2Bdas-py3-none-any.whl", "torch",
@@ -273,3 +285,86 @@ def test_options_can_be_taken_out() -> None:
         "x",
         "--pre",
     ]
+
+
+def test_requirements_can_be_taken_out() -> None:
+    table = options.UV_COMMANDS["install"]
+
+    def left(line: str, *gone: str) -> str:
+        return " ".join(options.without_words(line.split(), table, gone))
+
+    assert left("-P torch torch peft", "torch") == "-P torch peft"
+    assert left("-Ue ./torch x", "./torch") == "-U x"
+    assert left("--editable=./torch -e ./y", "./torch") == "-e ./y"
+    assert left("-q -- torch x", "torch") == "-q -- x"
+
+
+def test_variables_before_a_command() -> None:
+    """``env -u NAME NAME=VALUE`` is part of the command."""
+    request = parse(["env", "-u", "A", "--unset=B", "-uC", "D=1", "E=", "pip", "install", "x"])
+    env = {"A": "1", "B": "1", "C": "1", "D": "0", "F": "1"}
+    assert request.environment(env) == {"D": "1", "E": "", "F": "1"}
+    assert request.after == ("x",)
+    changes, rest = split_variables([*joined_variables(request.variables), "pip"])
+    assert (changes, rest) == (request.variables, ["pip"])
+    assert parse(["pip", "install", "D=1"]).environment(env) == env
+
+
+def test_files_may_name_variables() -> None:
+    text = "-i https://${WHO}:${WORD}@x/simple\ntorch==${NEW}\n${lower} # no\n-r ${MORE}.txt\n"
+    files = {"r.txt": text, "more.txt": "x @ https://${WORD}@x/x-1.zip\n", "c.txt": "y==${NEW}\n"}
+    env = {"NEW": "2.11.0", "WHO": "me", "WORD": "secret", "MORE": "more", "lower": "z"}
+    request = parse(["pip", "install", "-r", "r.txt", "-c", "c.txt"], files.get)
+    request = configured(request, Surroundings(env=env), files.get)
+    assert request.names == {"torch", "x"}
+    assert request.given.value("--index-url") == ("https://me:secret@x/simple",)
+    assert request.asked[0].raw == "torch==${NEW}"
+    assert str(request.asked[0].requirement) == "torch==2.11.0"
+    assert request.bounds == ("y==2.11.0",)
+    assert not any("secret" in one.raw for one in request.asked)
+
+
+LOCK = """
+[[packages]]
+name = "torch"
+version = "2.10.0"
+[[packages]]
+name = "dev"
+version = "1"
+marker = "'dev' in dependency_groups and sys_platform == 'linux'"
+[[packages]]
+name = "tree"
+directory = {path = "../tree"}
+[[packages]]
+name = "web"
+archive = {url = "https://x/web-1-py3-none-any.whl"}
+"""
+
+
+@pytest.mark.parametrize(("tool", "pin"), [("pip", "==2.10.0"), ("uv pip", "===2.10.0")])
+def test_a_lock_is_a_list_of_requirements(tool: str, pin: str) -> None:
+    """uv takes another label for another version, pip does not."""
+    files = {"sub/pylock.toml": LOCK, "pylock.x.y.toml": LOCK}
+    request = parse([*tool.split(), "install", "-r", "sub/pylock.toml"], files.get)
+    torch, _, tree, web = request.asked
+    assert torch.raw == f"torch{pin}"
+    assert tree.source == (Path.cwd() / "tree").as_uri()
+    assert (web.name, web.version) == ("web", "1")
+    assert parse(["pip", "install", "-r", "pylock.x.y.toml"], files.get).names == set()
+    broken = {"pylock.toml": "packages = 1"}
+    assert parse(["uv", "pip", "sync", "pylock.toml"], broken.get).names == set()
+
+
+def test_options_of_files_that_have_to_be_said_again() -> None:
+    files = {"sub/r.txt": "-f links\n--no-index\n-i https://x\n-f https://y\n"}
+    request = parse(["uv", "pip", "install", "-f", "z", "-r", "sub/r.txt"], files.get)
+    assert request.unsaid == (
+        *("--no-index", "--index-url", "https://x"),
+        *("--find-links", "sub/links", "--find-links", "https://y"),
+    )
+
+
+def test_a_source_is_named_by_itself() -> None:
+    request = parse(["pip", "install", "-e", "./torch", "x", "./a-1-py3-none-any.whl"])
+    named = request.with_names(lambda source: "torch" if source == "./torch" else "other")
+    assert named.names == {"torch", "x", "a"}

@@ -9,8 +9,9 @@ import pytest
 
 from envlock.adapters.installer import Change, Known, Plan
 from envlock.guard.case import code_of
-from envlock.guard.command import parse
+from envlock.guard.command import configured, parse
 from envlock.guard.decide import RULES, Evidence, Protected, Verdict, decide, lost_already
+from envlock.guard.settings import Source, Surroundings
 
 DAS = "2.10.0+das.opt1"
 GIT = "3.4.0+git1ef59765"
@@ -146,6 +147,29 @@ def test_the_nearest_command(line: str, instead: str) -> None:
     xformers = change("xformers", None, "0.0.33", "torch==2.9.1")
     plan = Plan(changes=(change("torch", old, "2.11.0"), xformers))
     assert " ".join(decide(parse(line.split()), plan, HELD).instead) == instead
+
+
+@pytest.mark.parametrize(
+    ("line", "env", "conf", "instead"),
+    [
+        ("pip install peft", {"PIP_FORCE_REINSTALL": "1"}, "",
+         "env PIP_FORCE_REINSTALL=0 pip install peft"),
+        ("pip install peft", {}, "[install]\nforce-reinstall = yes\n",
+         "env PIP_FORCE_REINSTALL=0 pip install peft"),
+        ("env A=1 PIP_IGNORE_INSTALLED=1 pip install peft", {"PIP_IGNORE_INSTALLED": "1"}, "",
+         "env A=1 PIP_IGNORE_INSTALLED=0 pip install peft"),
+        ("pip install -U peft", {"PIP_UPGRADE_STRATEGY": "eager"}, "",
+         "pip install --upgrade-strategy only-if-needed -U peft"),
+    ],
+)  # fmt: skip
+def test_a_setting_that_does_the_harm_is_overruled(
+    line: str, env: dict[str, str], conf: str, instead: str
+) -> None:
+    """An offer has to be a command that works."""
+    around = Surroundings(env=env, files=(Source(path="pip.conf", text=conf),))
+    request = configured(parse(line.split()), around, None)
+    plan = Plan(changes=(change("torch", DAS, "2.11.0"),))
+    assert " ".join(decide(request, plan, HELD).instead) == instead
 
 
 def test_a_requirements_file_has_to_be_changed_by_hand() -> None:

@@ -107,6 +107,29 @@ def test_hold_leaves_to_the_tool_what_it_rejects_anyway(
     assert main(["guard", "--hold", "--plan", *f"{tool} install no-such-project".split()]) == 2
 
 
+def test_hold_steps_around_what_the_vendor_asks_for_in_vain(
+    python: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """uv finds what fits beside a build whose own metadata nothing meets."""
+    (info,) = python.parents[1].glob("lib/python*/site-packages/torch-*.dist-info")
+    with (info / "METADATA").open("a") as metadata:
+        metadata.write("Requires-Dist: das-runtime==1.0\n")
+    code, data, _ = guard(capfd, "uv pip install peft tabulate")
+    assert (code, codes(data)) == (0, {"guard.repair"})
+    assert version_of(python, "peft") == "0.1"
+    code, data, _ = guard(capfd, "uv pip install fitting")
+    assert (code, codes(data)) == (3, {"guard.replaced"})
+    assert data["instead"] == ["--hold", "uv", "pip", "install", "fitting"]
+    code, data, said = guard(capfd, "--hold uv pip install fitting")
+    assert (code, codes(data)) == (0, {"guard.repair"})
+    assert data["pins"] == ["fitting===1.0"]
+    assert "das-runtime==1.0" in said
+    assert version_of(python, "fitting") == "1.0"
+    assert version_of(python, "torch") == TORCH
+    code, data, _ = guard(capfd, "--hold uv pip install xformers")
+    assert (code, codes(data)) == (3, {"guard.replaced", "guard.no-fit"})
+
+
 @pytest.mark.parametrize("tool", TOOLS)
 def test_what_a_build_needs_is_held_too(
     tool: str, python: Path, capfd: pytest.CaptureFixture[str]
@@ -166,7 +189,8 @@ def test_what_is_built_against_a_build_is_not_built_in_isolation(
         archive.write(folder / "pyproject.toml", "ops-1.0/pyproject.toml")
     code, data, _ = guard(capfd, f"{tool} install {spelled}")
     assert (code, codes(data)) == (3, {"guard.isolated-build"})
-    assert data["instead"] == [*f"{tool} install --no-build-isolation {spelled}".split()]
+    anew = " --no-cache" if tool == "uv pip" else ""
+    assert data["instead"] == f"{tool} install --no-build-isolation{anew} {spelled}".split()
     code, data, _ = guard(capfd, f"--plan {' '.join(data['instead'])}")
     assert "guard.isolated-build" not in codes(data) if code == 3 else code in (0, 2)
 

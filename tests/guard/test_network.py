@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 import pytest
 
@@ -29,6 +30,59 @@ def test_who_accepts_and_says_nothing_is_not_there() -> None:
         assert not network.reachable([f"http://127.0.0.1:{port}/simple"], 0.3)
         assert not network.reachable([f"https://127.0.0.1:{port}/simple"], 0.3)
         assert time.monotonic() - started < 2
+
+
+@pytest.fixture
+def slow() -> Iterator[int]:
+    """Port of a server that thinks for a second before its first byte, whoever asks."""
+
+    class Slow(BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(1)
+            time.sleep(1)
+            self.request.sendall(b"\x15")
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Slow) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_first_byte_is_a_sign_of_life(scheme: str, slow: int) -> None:
+    assert network.reachable([f"{scheme}://127.0.0.1:{slow}/simple"], 10)
+
+
+@pytest.fixture
+def idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that has time for everybody."""
+    monkeypatch.setattr(network, "_run_delays", dict)
+
+
+def test_who_takes_the_connection_elsewhere_is_given_time(
+    slow: int, idle: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way there is open: not for this machine, where the kernel takes it."""
+    monkeypatch.setattr(network, "_LOOPBACK", ())
+    assert network.reachable([f"http://127.0.0.1:{slow}/simple"], 0.9)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert not network.reachable([f"http://127.0.0.1:{silent.getsockname()[1]}/"], 0.05)
+
+
+def test_what_the_machine_took_from_us_does_not_count(
+    slow: int, idle: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delays = iter([{"1": 5_000_000_000}])
+    monkeypatch.setattr(
+        network, "_run_delays", lambda: next(delays, {"1": 6_000_000_000, "2": 7_000_000_000})
+    )
+    assert network.reachable([f"http://127.0.0.1:{slow}/simple"], 0.2)
+
+
+def test_a_kernel_that_does_not_say_how_busy_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("envlock.adapters.network._TASKS", "/proc/self/none/*")
+    assert network._run_delays() == {}
+    assert network._delayed({}) == 0.0
 
 
 def test_one_host_that_answers_is_enough(listening: str) -> None:

@@ -141,6 +141,20 @@ def test_builds_in_isolation(found: Source, expected: set[str]) -> None:
     assert codes(judged("pip install .", sources=(found,), isolated=False)) == set()
 
 
+def test_uv_takes_what_it_built_before() -> None:
+    """uv's cache does not tell a wheel built in isolation from another one."""
+    found = source(requires=frozenset({"setuptools", "torch"}))
+
+    def said(command: str) -> set[str]:
+        return codes(judged(command, sources=(found,), isolated=False))
+
+    assert said("uv pip install --no-build-isolation .") == {"torch guard.isolated-build warning"}
+    assert said("uv pip install --no-build-isolation --no-cache .") == set()
+    assert said("pip install --no-build-isolation .") == set()
+    refused = judged("uv pip install .", sources=(found,))
+    assert refused.instead == ("uv", "pip", "install", "--no-build-isolation", "--no-cache", ".")
+
+
 def test_a_tree_with_the_import_package_of_a_build() -> None:
     tree = source("./mine", packages=frozenset({"torch", "mine"}))
     decision = judged("pip install -e ./mine", sources=(tree,))

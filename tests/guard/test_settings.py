@@ -7,10 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from envlock.adapters.configuration import pip_files, read_toml, uv_files
+from envlock.adapters.configuration import (
+    pip_files,
+    pip_tools_files,
+    read_pip_tools,
+    read_toml,
+    uv_files,
+)
 from envlock.adapters.project import project_environment
 from envlock.guard.command import Request, configured, parse
-from envlock.guard.settings import Source, Surroundings
+from envlock.guard.settings import Source, Surroundings, overrule
 
 
 def _pip(line: str, env: dict[str, str] | None = None, *texts: str) -> Request:
@@ -182,3 +188,52 @@ def test_the_environment_of_a_project(home: Path) -> None:
     assert project_environment(_env(home, UV_PROJECT_ENVIRONMENT="e")) == str(home / "e")
     assert project_environment(_env(home, VIRTUAL_ENV="/v")) == venv
     assert project_environment(_env(home, VIRTUAL_ENV="/v"), active=True) == "/v"
+
+
+def test_pip_tools_has_settings_of_its_own(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+    (home / "pyproject.toml").write_text("[tool.pip-tools]\ndry-run = true\n")
+    assert [path for path, _ in pip_tools_files()] == [str(home / "pyproject.toml")]
+    (home / ".pip-tools.toml").write_text(
+        "[tool.pip-tools]\nfind_links = ['a', 'b']\nforce = true\n"
+        "[tool.pip-tools.sync]\npip-args-str = '-v'\npython-executable = 'py'\nforce = false\n"
+        "[tool.pip-tools.compile]\nno-index = true\n"
+    )
+    tables = list(read_pip_tools(pip_tools_files()))
+    assert pip_tools_files(ignored=True) == []
+    named = dict(read_pip_tools(pip_tools_files(named="pyproject.toml")))
+    assert list(named.values()) == [{"dry-run": True}]
+
+    def sync(line: str) -> Request:
+        return configured(parse(line.split()), Surroundings(env={}), None, tables)
+
+    request = sync("pip-sync -f c")
+    assert request.given.flags == set()
+    assert request.given.value("--find-links") == ("c",)
+    assert request.interpreters == ("py",)
+    assert request.unsaid == ("--pip-args", "-v")
+    assert sync("pip-sync").given.value("--find-links") == ("a", "b")
+    assert sync("pip-sync --pip-args -q").unsaid == ()
+    asks = configured(parse(["pip-sync"]), Surroundings(env={}), None, [("x", {"dry_run": True})])
+    assert asks.changes_nothing
+
+
+@pytest.mark.parametrize(
+    ("option", "origin", "tool", "expected"),
+    [
+        ("--upgrade", "PIP_UPGRADE", "pip", ({"PIP_UPGRADE": "0"}, [])),
+        ("--force-reinstall", "/x/pip.conf [install]", "pip", ({"PIP_FORCE_REINSTALL": "0"}, [])),
+        ("--upgrade-strategy", "PIP_UPGRADE_STRATEGY", "pip",
+         ({}, ["--upgrade-strategy", "only-if-needed"])),
+        ("--constraint", "PIP_CONSTRAINT", "pip", ({"PIP_CONSTRAINT": None}, [])),
+        ("--constraint", "/x/pip.conf [global]", "pip", ({}, [])),
+        ("--reinstall", "/x/uv.toml [pip]", "uv", ({}, ["--no-reinstall"])),
+        ("--upgrade", "UV_UPGRADE", "uv", ({}, ["--no-upgrade"])),
+        ("--overrides", "UV_OVERRIDE", "uv", ({"UV_OVERRIDE": None}, [])),
+        ("--overrides", "/x/uv.toml", "uv", ({}, [])),
+    ],
+)  # fmt: skip
+def test_how_a_setting_is_overruled(
+    option: str, origin: str, tool: str, expected: tuple[dict[str, str | None], list[str]]
+) -> None:
+    assert overrule(option, origin, tool) == expected

@@ -268,7 +268,7 @@ def test_a_refusal_says_what_steers_and_that_the_shell_may_only_be_not_activated
 ) -> None:
     script = project / "stack" / "env.sh"
     script.parent.mkdir()
-    script.write_text("export LD_LIBRARY_PATH=x\n")
+    script.write_text(f"export LD_LIBRARY_PATH={script.parent}/lib:$LD_LIBRARY_PATH\n")
     monkeypatch.setenv("ROCM_PATH", str(script.parent))
     monkeypatch.setenv("PIP_UPGRADE", "1")
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)

@@ -10,7 +10,7 @@ import pytest
 
 from envlock.adapters.installed import read_inventory
 from envlock.adapters.interpreter import Named, read_target
-from envlock.adapters.watch import Watched, changes, watch
+from envlock.adapters.watch import Watched, Watching, changes, watch
 from envlock.model.facts import Layout
 from tests.guard.world import TORCH, World, make_world
 from tests.support.pythons import clean_env
@@ -40,6 +40,18 @@ def test_nothing_happened(layout: Layout) -> None:
     before = watched(layout)
     assert [one.name for one in before] == ["torch", "triton"]
     assert said(before, layout) == {}
+
+
+def test_what_is_noted_step_by_step(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of it while others decide, and the rest when it is asked for."""
+    monkeypatch.setattr("envlock.adapters.watch._STEP", 1)
+    dists = read_inventory(layout).distributions
+    before = Watching(dists, layout)
+    next(before.steps())
+    next(before.steps())
+    assert before.result() == watch(dists, layout)
+    Path(layout.purelib, "triton.py").unlink()
+    assert said(before.result(), layout)["triton"].startswith("1 files are gone")
 
 
 def test_a_file_that_moved_and_has_its_bytes_is_no_change(layout: Layout) -> None:

@@ -7,11 +7,13 @@ import io
 import os
 import shutil
 import tarfile
+import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
 
 from tests.support.pythons import cached_wheels, make_venv, pip
 from tests.support.wheels import make_wheel
@@ -63,6 +65,7 @@ PUBLIC: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tabulate", 'torch==2.9.1 ; extra == "gpu"', 'peft ; extra == "tune"', *_EXTRAS),
     ),
     "clobbering": (("1.0",), ("clobber",)),
+    "needs-built": (("1.0",), ("source-built",)),
     "cuda-app": (("1.0",), ("nvidia-nccl-cu12==2.27.5",)),
     "older": (("1.0", "2.0"), ("torch>=2.10", "tabulate")),
     "oldarrays": (("1.0",), ("numpy<2",)),
@@ -96,13 +99,21 @@ KINDS: dict[str, Builds] = {
     # another triton than the one beside it, as one real image has
     "repair": _builds(TORCH, "triton==3.6.0"),
     "arrays": _builds(TORCH, "numpy<2,>=1.22"),
+    # versions that PEP 440 does not know, from the time when they were installed all the same
+    "invalid": (
+        ("torch", "2.1.0+das1.0+git00661e0.abi0.dtk2404", ("filelock",)),
+        ("triton", "2.1.0+das1.0+git3841f975.abi0.dtk2404", ()),
+        ("apex", "0.1_dtk22.04.1", ()),
+    ),
+    # an environment over another one, which has the builds
+    "child": _builds(TORCH, "triton==3.4.0"),
     "plain": (),
 }
 
 #: A build backend in a few lines: nothing has to be fetched to build with it.
 BACKEND = """
 import base64, hashlib, pathlib, zipfile
-NAME, VERSION, REQUIRES = {name!r}, {version!r}, {requires!r}
+NAME, VERSION, REQUIRES, PACKAGES = {name!r}, {version!r}, {requires!r}, {packages!r}
 def _write(folder, members):
     stem = NAME.replace("-", "_") + "-" + VERSION
     try:
@@ -125,10 +136,15 @@ def _write(folder, members):
             archive.writestr(path, text)
         archive.writestr(info + "RECORD", record + info + "RECORD,,\\n")
     return stem + "-py3-none-any.whl"
+def get_requires_for_build_wheel(settings=None):
+    return {late!r}
 def build_wheel(folder, settings=None, metadata=None):
-    return _write(folder, {{NAME.replace("-", "_") + ".py": ""}})
+    packages = {{one + "/__init__.py": "HERE = 1\\n" for one in PACKAGES}}
+    return _write(folder, {{NAME.replace("-", "_") + ".py": "", **packages}})
 def build_editable(folder, settings=None, metadata=None):
-    return _write(folder, {{"__editable__." + NAME + ".pth": str(pathlib.Path.cwd()) + "\\n"}})
+    here = str(pathlib.Path.cwd())
+    line = "import sys; sys.path.insert(0, " + repr(here) + ")" if PACKAGES else here
+    return _write(folder, {{"__editable__." + NAME + ".pth": line + "\\n"}})
 """
 
 
@@ -138,18 +154,25 @@ class Source:
 
     Attributes:
         build: what its build requires.
+        packages: import packages in it; an editable one of these comes first on ``sys.path``, as
+            ``setup.py develop`` puts it.
+        late: what its backend asks for when it is asked.
     """
 
     name: str
     requires: tuple[str, ...] = ()
     build: tuple[str, ...] = ()
     version: str = "1.0"
+    packages: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
 
     def members(self) -> dict[str, str]:
         """The files of the tree."""
         requires = ", ".join(f'"{one}"' for one in self.build)
-        backend = BACKEND.format(name=self.name, version=self.version, requires=self.requires)
+        backend = BACKEND.format(name=self.name, version=self.version, requires=self.requires,
+                                 packages=self.packages, late=list(self.late))  # fmt: skip
         return {
+            **{f"{one}/__init__.py": "HERE = 1\n" for one in self.packages},
             "pyproject.toml": f'[build-system]\nrequires = [{requires}]\nbuild-backend = "make"\n'
             'backend-path = ["."]\n',
             "make.py": backend,
@@ -161,6 +184,7 @@ class Source:
         path = folder / self.name
         path.mkdir(parents=True)
         for member, text in self.members().items():
+            (path / member).parent.mkdir(exist_ok=True)
             (path / member).write_text(text)
         return path
 
@@ -184,6 +208,9 @@ SDISTS = (
     Source("source-loose", requires=("torch>=2",)),
     Source("source-built", build=("torch",)),
     Source("source-built-plainly", build=("tabulate",)),
+    # through what its build requires, and as only its backend says
+    Source("source-built-deeply", build=("accelerate",)),
+    Source("source-built-late", late=("torch",)),
 )
 
 
@@ -254,8 +281,14 @@ def make_world(
     pip_version: str = "",
     torch_requires: Sequence[str] = ("triton==3.4.0",),
     builds: Builds | None = None,
+    *,
+    child: bool = False,
 ) -> World:
-    """Builds it; with ``pip_version``, the target has that pip."""
+    """Builds it; with ``pip_version``, the target has that pip.
+
+    Args:
+        child: the builds are in another environment, which shows through in the target.
+    """
     world = World(folder)
     builds = _builds(TORCH, *torch_requires) if builds is None else builds
     for name, (versions, requires) in PUBLIC.items():
@@ -270,14 +303,41 @@ def make_world(
         make_wheel(world.other, name, version, {f"{name}.py": "OTHER = 1\n"}, requires=requires)
     for label in ("das.opt9", "das.opt10", "das.opt11"):
         make_wheel(world.other, "torch", f"2.10.0+{label}", {"torch.py": f"OTHER = '{label}'\n"})
-    python = make_venv(world.target)
+    python = make_venv(folder / "above" if child else world.target)
     pip(python, "install", "--no-index", "--no-deps", "-f", str(world.vendor), "-f",
-        str(world.index), *(f"{name}=={version}" for name, version, _ in builds),
+        str(world.index), *(f"{name}=={version}" for name, version, _ in builds if _valid(version)),
         "filelock==3.0", *(["numpy==1.26.4"] if "numpy" in str(builds) else ()))  # fmt: skip
+    above = python
+    if child:
+        python = make_venv(world.target)
     if pip_version:
         kept = cached_wheels(f"pip-{pip_version}", f"pip=={pip_version}")
         pip(python, "install", "--no-index", "-f", str(kept), f"pip=={pip_version}")
+    _add_by_hand(world, above)
+    if child:
+        (_site(python) / "above.pth").write_text(f"{_site(above)}\n")
     return world
+
+
+def _site(python: Path) -> Path:
+    (found,) = python.parents[1].glob("lib/python3*/site-packages")
+    return found
+
+
+def _add_by_hand(world: World, python: Path) -> None:
+    """The vendor's wheels that no tool installs any more, nor anything beside them."""
+    for wheel in world.vendor.glob("*.whl"):
+        if not _valid(wheel.name.split("-")[1]):
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(_site(python))
+
+
+def _valid(version: str) -> bool:
+    """Whether PEP 440 knows such a version."""
+    try:
+        return bool(Version(version))
+    except InvalidVersion:
+        return False
 
 
 def tree(folder: Path) -> dict[str, str]:
@@ -296,13 +356,15 @@ def tree(folder: Path) -> dict[str, str]:
 def protected_part(
     files: dict[str, str], names: Iterable[str] = ("torch", "triton", "flash_attn")
 ) -> dict[str, str]:
-    """The files of the vendor builds, wherever a copy of one lies."""
+    """The files of the vendor builds, wherever a copy of one lies, and packages that hide one."""
+    packages = tuple(f"site-packages/{name}/__init__.py" for name in names)
     modules = {f"{name}.py" for name in names}
     infos = tuple(f"{name.removesuffix('.py')}-" for name in modules)
     return {
         path: data
         for path, data in files.items()
         if Path(path).name in modules
+        or path.endswith(packages)
         or (Path(path).parent.name.startswith(infos) and ".dist-info" in path)
     }
 
