@@ -25,7 +25,7 @@ from envlock.model.facts import Finding, Machine, Target
 from envlock.model.health import overlaps, unsatisfied
 from envlock.model.label import parse_label
 from envlock.model.manifest import LockedTarget, Manifest, Stack
-from envlock.model.masking import mask, without_places
+from envlock.model.masking import mask, shareable, without_places
 from envlock.model.profile import Profile
 from envlock.model.wheels import parse_wheel_name
 
@@ -180,7 +180,7 @@ def original_wheel(direct_url: Mapping[str, Any] | None) -> WheelRef | None:
     if not (isinstance(digest, str) and _SHA256.match(digest) and _is_wheel_name(name)):
         return None
     origin = "file" if parts.scheme == "file" else "url"
-    return WheelRef(file=name, sha256=digest.lower(), origin=origin)
+    return WheelRef(file=name, sha256=digest.lower(), origin=origin, url=shareable(url))
 
 
 def _is_wheel_name(name: str) -> bool:

@@ -22,6 +22,11 @@ _BATCH = 400  # files a worker takes at once: one future a file costs as much as
 _FIRST_READ = 256 * 1024
 _BUFFER = 1024 * 1024
 
+#: How files are opened to be read; not every host has every flag.
+_READ = os.O_RDONLY
+for _flag in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY"):
+    _READ |= getattr(os, _flag, 0)
+
 T = TypeVar("T")
 
 
@@ -41,12 +46,27 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Hashed:
-    """A file's sha256 (hexadecimal), size in bytes and exec bit; or why it could not be read."""
+    """A file's sha256 (hexadecimal), size in bytes (of a script: as content) and exec bit; or why
+    it could not be read."""
 
     hex: str = ""
     size: int = 0
     executable: bool = False
     error: str = ""
+
+
+def seal(status: os.stat_result) -> tuple[int, ...]:
+    """What moves when a file is written to, or when another file takes its place."""
+    times = (status.st_mtime_ns, status.st_ctime_ns)
+    return (status.st_dev, status.st_ino, status.st_size, *times)
+
+
+def seal_of(path: str) -> tuple[int, ...]:
+    """:func:`seal` of a path, following links; empty when there is nothing."""
+    try:
+        return seal(os.stat(path))
+    except OSError:
+        return ()
 
 
 def workers() -> int:
@@ -66,7 +86,7 @@ def workers() -> int:
 def _hash_one(job: Job, buffer: bytearray) -> Hashed:
     try:
         # a pipe that RECORD names must not make envlock wait for its other end
-        descriptor = os.open(job.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(job.path, _READ)
     except OSError as error:
         return Hashed(error=error.strerror or str(error))
     except ValueError as error:
@@ -75,23 +95,32 @@ def _hash_one(job: Job, buffer: bytearray) -> Hashed:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             return Hashed(error="not a file")
-        total = hashlib.sha256()
+        total, size = hashlib.sha256(), status.st_size
         head = os.read(descriptor, _FIRST_READ)
         if job.script:
             shown, length = script_head(head[:HEAD_BYTES])
             total.update(shown)
             total.update(head[length:])
+            size += len(shown) - length  # the same wherever it is installed
         else:
             total.update(head)
         if len(head) == _FIRST_READ or len(head) < status.st_size:  # some file systems read short
             view = memoryview(buffer)
-            while count := os.readv(descriptor, [buffer]):
+            while count := _read_into(descriptor, buffer):
                 total.update(view[:count])
-        return Hashed(total.hexdigest(), status.st_size, bool(status.st_mode & stat.S_IXUSR))
+        return Hashed(total.hexdigest(), size, bool(status.st_mode & stat.S_IXUSR))
     except OSError as error:
         return Hashed(error=error.strerror or str(error))
     finally:
         os.close(descriptor)
+
+
+def _read_into(descriptor: int, buffer: bytearray) -> int:
+    if hasattr(os, "readv"):
+        return os.readv(descriptor, [buffer])
+    piece = os.read(descriptor, len(buffer))  # type: ignore[unreachable,unused-ignore]
+    buffer[: len(piece)] = piece
+    return len(piece)
 
 
 def _hash_batch(jobs: Sequence[Job]) -> list[Hashed]:
@@ -160,12 +189,17 @@ def write_whole(
             file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(part, (0o666 & ~_umask()) if mode is None else mode)
+        os.chmod(part, plain_mode() if mode is None else mode)
         os.replace(part, target)
     except BaseException:
         os.unlink(part)
         raise
     sync_folder(folder)
+
+
+def plain_mode() -> int:
+    """The mode that a new file has by this user's own settings."""
+    return 0o666 & ~_umask()
 
 
 def _umask() -> int:
@@ -175,7 +209,9 @@ def _umask() -> int:
 
 
 def sync_folder(folder: str) -> None:
-    """Makes the names in a folder durable."""
+    """Makes the names in a folder durable, where the host can open folders."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return  # type: ignore[unreachable,unused-ignore]
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -216,10 +252,25 @@ def remove_tree(path: str) -> list[str]:
     if not os.path.lexists(path):
         return left
     if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path, onerror=lambda _call, name, _info: left.append(name))
+        shutil.rmtree(path, onerror=lambda _call, name, _info: left.extend(_again(name, path)))
     else:
         try:
             os.unlink(path)
         except OSError:
             left.append(path)
     return left
+
+
+def _again(name: str, top: str) -> list[str]:
+    """Removes what could not be removed where only the modes of folders of one's own forbid it."""
+    try:
+        if name != top:
+            os.chmod(os.path.dirname(name), stat.S_IRWXU)
+        if os.path.isdir(name) and not os.path.islink(name):
+            os.chmod(name, stat.S_IRWXU)
+            shutil.rmtree(name)
+        else:
+            os.unlink(name)
+    except OSError:
+        return [name]
+    return []

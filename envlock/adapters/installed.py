@@ -7,6 +7,7 @@ import binascii
 import json
 import os
 import re
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -302,6 +303,7 @@ def read_contents(
     layout: Layout,
     *,
     trust_record: bool = False,
+    known: Mapping[str, Hashed] | None = None,
     advance: Callable[[int], None] | None = None,
 ) -> list[Content]:
     """Content of each distribution, every file read unless RECORD is to be trusted.
@@ -310,6 +312,8 @@ def read_contents(
         dists: as :func:`read_installed` gives them.
         layout: the target's.
         trust_record: take digests from RECORD where it has them; only scripts are read.
+        known: files, by absolute path, that need not be read: who wrote them hashed them. One that
+            is not there, is no file or has another size is read all the same.
         advance: called with the number of files done since the last call.
 
     Returns:
@@ -317,7 +321,10 @@ def read_contents(
         a ``reason`` on the distribution itself: no digest, the reason instead.
     """
     mapped = [_locate(d, layout) if not d.reason else ({}, d.reason) for d in dists]
-    hashed = [_trusted(located) if trust_record else {} for located, _ in mapped]
+    hashed = [
+        _trusted(located) if trust_record else _still_known(located, known or {})
+        for located, _ in mapped
+    ]
     jobs, owners = [], []
     for index, (located, _) in enumerate(mapped):
         for place in sorted(located.keys() - hashed[index].keys()):
@@ -344,6 +351,22 @@ def _content(located: Mapping[str, _Located], reason: str, hashed: Mapping[str, 
         reason=reason,
         claimed=partial(_claims, located),
     )
+
+
+def _still_known(located: Mapping[str, _Located], known: Mapping[str, Hashed]) -> dict[str, Hashed]:
+    """Of the files that somebody hashed while writing them, those that are there."""
+    found = {}
+    for place, one in located.items() if known else ():
+        written = known.get(one.path)
+        if written is None or place.startswith("bin/"):
+            continue  # content sees scripts in its own way: they are always read
+        try:
+            status = os.lstat(one.path)
+        except OSError:
+            continue  # reading it says why
+        if stat.S_ISREG(status.st_mode) and status.st_size == written.size:
+            found[place] = replace(written, executable=bool(status.st_mode & stat.S_IXUSR))
+    return found
 
 
 def _trusted(located: Mapping[str, _Located]) -> dict[str, Hashed]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import pwd
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +70,15 @@ class Memory:
             )
         ]
 
+    @property
+    def report_path(self) -> Path:
+        """The last verify report, where there was one."""
+        return self.folder / "verify-report.json"
+
+    def remember_report(self, text: str) -> list[Finding]:
+        """Keeps the last verify report; returns why not, as :meth:`remember` does."""
+        return self._write(self.report_path.name, text)
+
     def wheels(self) -> Path | None:
         """The folder of kept wheels, if it is still there."""
         try:
@@ -113,12 +121,14 @@ def memory_of(layout: Layout, env: Mapping[str, str]) -> Memory:
 def _home(env: Mapping[str, str]) -> str:
     """The home folder: ``$HOME``, else the user database's, else one that does not exist; never
     the working folder."""
-    named = env.get("HOME", "")
+    named = env.get("HOME") or env.get("USERPROFILE", "")
     if os.path.isabs(named):
         return named
     try:
+        import pwd  # not on every host
+
         return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:  # containers run with user ids that nobody has
+    except (ImportError, KeyError):  # containers run with user ids that nobody has
         return os.path.join(os.sep, "nonexistent")
 
 

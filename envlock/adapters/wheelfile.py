@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import pairwise
 from zipfile import ZipInfo
 
 from packaging.utils import canonicalize_name
 
 from envlock.adapters.files import Hashed, workers
+from envlock.adapters.wheeldirectory import read_directory, regular_members
 from envlock.adapters.wheelmembers import MemberJob, damaged_members, hash_members
 from envlock.adapters.zipmember import (
     DAMAGED,
     NO_ZIP,
     hash_descriptor,
     is_executable,
-    kind_problem,
-    least_end,
+    open_shared,
+    read_at,
     read_member,
 )
 from envlock.model.dist import Metadata, parse_metadata
@@ -35,14 +34,16 @@ from envlock.model.record import (
     parse_record,
 )
 from envlock.model.wheels import (
+    MemberFacts,
     WheelInfo,
     WheelName,
     decode_hash,
     dist_info_folder,
+    foreign_data,
     parse_wheel_info,
     parse_wheel_name,
+    printable,
     record_problems,
-    unsafe_path,
     wheel_place,
 )
 
@@ -64,10 +65,12 @@ class WheelFile:
         size: bytes.
         tags: of the file name, sorted.
         requires: raw Requires-Dist values.
+        requires_python: raw Requires-Python; empty when there is none.
         content: content digest ``sha256:…``; empty when a member cannot be read, or was not.
         files: each file of the content by place (``SCHEME/PATH``).
         executable: places of the content with an exec bit; scripts always have one, though pip
             sets it only where the wheel does.
+        recorded: what RECORD says of each place (``ALGORITHM=VALUE``), metadata included.
         problems: all that is wrong; ``warning`` where pip and uv install it all the same.
     """
 
@@ -79,9 +82,11 @@ class WheelFile:
     size: int = 0
     tags: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
+    requires_python: str = ""
     content: str = ""
     files: Mapping[str, Hashed] = field(default_factory=dict)
     executable: tuple[str, ...] = ()
+    recorded: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Finding, ...] = ()
 
     @property
@@ -96,15 +101,16 @@ def inspect_wheel(path: str, *, members: bool = True, inflate: bool = False) -> 
     Args:
         path: the file; opened once, so what was judged is what was read.
         members: inflate and hash every member. Without it ``content`` and ``files`` are empty and
-            only the file's own sha256, its directory and its metadata are checked: enough where
-            the sha256 is then compared with one that was written down after a full inspection.
+            only the file's own sha256, its directory, its metadata and what RECORD lists are
+            checked: enough where the sha256 is then compared with one that was written down after
+            a full inspection.
         inflate: without ``members``, still inflate every one against its size and CRC: enough for
             who has just written the file and knows the digests.
     """
     file = os.path.basename(path)
     problems = _Problems(file)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_shared(path)
     except OSError as error:
         problems.add("unreadable", f"cannot be read: {error.strerror or error}")
         return WheelFile(path=path, file=file, problems=problems.all())
@@ -127,7 +133,7 @@ class _Problems:
         self._count[code] += 1
         if self._count[code] <= MOST:
             self._found.append(
-                Finding(code=f"wheel.{code}", subject=self._file, what=what, level=level)
+                Finding(code=f"wheel.{code}", subject=self._file, what=printable(what), level=level)
             )
 
     def all(self) -> tuple[Finding, ...]:
@@ -161,13 +167,18 @@ class _Inspection:
         total = self._pool.submit(hash_descriptor, self._descriptor)
         self._name = self._read_name(file)
         infos = self._read_directory()
-        regular = self._judge_members(infos)
+        regular = regular_members(infos, self._problems.add)
         metadata = self._read_metadata(regular) if self._name and infos else Metadata("", "", ())
         files: dict[str, Hashed] = {}
         whole = members and self._dist_info != ""
+        rows = self._record(regular) if self._dist_info else ()
+        places = self._places(regular) if self._dist_info else {}
         if whole:
-            files, whole = self._read_members(regular)
-        elif inflate:
+            files, whole = self._read_members(regular, rows, places)
+        elif self._dist_info:
+            sizes = {name: MemberFacts({}, info.file_size) for name, info in regular.items()}
+            self._judge_record(rows, sizes)
+        if inflate and not members:
             for name, fault in damaged_members(
                 self._descriptor, list(regular.values()), self._pool
             ):
@@ -181,9 +192,11 @@ class _Inspection:
             size=status.st_size,
             tags=tuple(sorted(map(str, self._name.tags))) if self._name else (),
             requires=metadata.requires,
+            requires_python=metadata.requires_python,
             content=content_digest((p, f.hex) for p, f in files.items()) if whole else "",
             files=files,
             executable=tuple(sorted(p for p, f in files.items() if f.executable)),
+            recorded={places[row.path]: row.hash for row in rows if row.path in places},
             problems=self._problems.all(),
         )
 
@@ -203,40 +216,14 @@ class _Inspection:
 
     def _read_directory(self) -> list[ZipInfo]:
         try:
-            with (
-                open(self._descriptor, "rb", closefd=False) as file,
-                zipfile.ZipFile(file) as archive,
-            ):
-                return archive.infolist()
+            return read_directory(self._descriptor, self._problems.add)
         except NO_ZIP as error:
-            head = os.pread(self._descriptor, 4, 0)
-            cut = head == b"PK\3\4"
+            cut = read_at(self._descriptor, 4, 0) == b"PK\3\4"
             self._problems.add(
                 "zip",
                 f"the zip archive is cut short or damaged: {error}" if cut else f"no zip: {error}",
             )
             return []
-
-    def _judge_members(self, infos: Sequence[ZipInfo]) -> dict[str, ZipInfo]:
-        """The regular files that may be read, by name; everything else is a problem."""
-        found: dict[str, ZipInfo] = {}
-        for info in infos:
-            name = info.orig_filename
-            if bad := unsafe_path(name):
-                self._problems.add("path", f"'{name}': {bad}")
-            elif bad := kind_problem(info):
-                self._problems.add("kind", f"'{name}' is {bad}")
-            elif info.filename in found:
-                self._problems.add("duplicate", f"'{name}' is in the archive twice")
-            elif not info.is_dir():
-                found[info.filename] = info
-        ordered = sorted(infos, key=lambda info: info.header_offset)
-        for info, after in pairwise(ordered):
-            if least_end(info) > after.header_offset:
-                self._problems.add(
-                    "zip", f"'{info.filename}' and '{after.filename}' share bytes of the archive"
-                )
-        return found
 
     def _read_metadata(self, regular: Mapping[str, ZipInfo]) -> Metadata:
         assert self._name is not None
@@ -245,6 +232,10 @@ class _Inspection:
         except ValueError as error:
             self._problems.add("dist-info", str(error))
             return Metadata("", "", ())
+        for folder in foreign_data(regular, self._name.name, self._name.version):
+            self._problems.add(
+                "scheme", f"'{folder}' does not belong to '{self._name.name} {self._name.version}'"
+            )
         metadata = parse_metadata(self._text(regular, "METADATA") or "")
         if metadata.name and canonicalize_name(metadata.name) != self._name.name:
             self._problems.add("metadata", f"METADATA names another project: '{metadata.name}'")
@@ -288,41 +279,53 @@ class _Inspection:
             return None  # told when all members are read
         return data.decode("utf-8", "surrogateescape")
 
-    def _read_members(self, regular: Mapping[str, ZipInfo]) -> tuple[dict[str, Hashed], bool]:
+    def _places(self, regular: Mapping[str, ZipInfo]) -> dict[str, str]:
+        """Where each member is installed; two at one place are a problem."""
+        assert self._name is not None
+        taken: set[str] = set()
+        found: dict[str, str] = {}
+        for member in regular:
+            try:
+                place = wheel_place(member, self._name.name)
+            except ValueError as error:
+                self._problems.add("scheme", f"'{member}': {error}")
+                continue
+            if place in taken:
+                self._problems.add("duplicate", f"two members are installed as '{place}'")
+                continue
+            taken.add(place)
+            found[member] = place
+        return found
+
+    def _read_members(
+        self, regular: Mapping[str, ZipInfo], rows: Sequence[Row], places: Mapping[str, str]
+    ) -> tuple[dict[str, Hashed], bool]:
         """Every member read; the content by place, and whether nothing of it is missing."""
         assert self._name is not None
         name = self._name.name
-        rows = self._record(regular)
         algorithms = dict(_other_algorithms(rows))
         scripts = entry_point_names(self._text(regular, "entry_points.txt", False) or "")
         jobs = [
-            MemberJob(info, _is_script(member, name), algorithms.get(member, ""))
+            MemberJob(info, places.get(member, "").startswith("bin/"), algorithms.get(member, ""))
             for member, info in regular.items()
         ]
         read = hash_members(self._descriptor, jobs, self._pool)
         files: dict[str, Hashed] = {}
-        whole = True
         for member, found in read.items():
-            try:
-                place = wheel_place(member, name)
-            except ValueError as error:
-                self._problems.add("scheme", f"'{member}': {error}")
-                continue
+            place = places.get(member, "")
             if found.facts is None:
                 self._problems.add("damaged", f"'{member}': {found.error}")
-                whole = False
-            elif place in files:
-                self._problems.add("duplicate", f"two members are installed as '{place}'")
-            elif is_content(place, self._dist_info, name, scripts):
+            elif place and is_content(place, self._dist_info, name, scripts):
                 runs = is_executable(regular[member]) or ".data/scripts/" in member
-                files[place] = Hashed(found.content_hex, found.facts.size, runs)
+                files[place] = Hashed(found.content_hex, found.content_size, runs)
         facts = {member: one.facts for member, one in read.items() if one.facts is not None}
         damaged = read.keys() - facts.keys()
-        for level, what in record_problems(
-            [row for row in rows if row.path not in damaged], facts, self._dist_info
-        ):
+        self._judge_record([row for row in rows if row.path not in damaged], facts)
+        return files, not damaged
+
+    def _judge_record(self, rows: Sequence[Row], facts: Mapping[str, MemberFacts]) -> None:
+        for level, what in record_problems(rows, facts, self._dist_info):
             self._problems.add("record", what, level)
-        return files, whole
 
     def _record(self, regular: Mapping[str, ZipInfo]) -> tuple[Row, ...]:
         try:
@@ -330,13 +333,6 @@ class _Inspection:
         except ValueError as error:
             self._problems.add("record", f"RECORD cannot be read: {error}")
             return ()
-
-
-def _is_script(member: str, name: str) -> bool:
-    try:
-        return wheel_place(member, name).startswith("bin/")
-    except ValueError:
-        return False
 
 
 def _other_algorithms(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:

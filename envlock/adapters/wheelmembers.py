@@ -28,10 +28,11 @@ class MemberJob:
 
 @dataclass(frozen=True, slots=True)
 class MemberRead:
-    """A member read to its end: its digests, and the digest of it as content; or an error."""
+    """A member read to its end: its digests, and digest and size of it as content; or an error."""
 
     facts: MemberFacts | None
     content_hex: str = ""
+    content_size: int = 0
     error: str = ""
 
 
@@ -65,7 +66,7 @@ def _batches(infos: Sequence[ZipInfo]) -> list[Sequence[ZipInfo]]:
 
 
 def _hash_one(descriptor: int, job: MemberJob) -> MemberRead:
-    total, size = hashlib.sha256(), 0
+    total, size, surplus = hashlib.sha256(), 0, 0
     as_content = hashlib.sha256() if job.script else total
     further = hashlib.new(job.also) if job.also else None
     try:
@@ -76,13 +77,14 @@ def _hash_one(descriptor: int, job: MemberJob) -> MemberRead:
             if job.script:
                 shown, length = script_head(piece[:HEAD_BYTES]) if size == 0 else (b"", 0)
                 as_content.update(shown + piece[length:])
+                surplus += length - len(shown)
             size += len(piece)
     except DAMAGED as error:
         return MemberRead(None, error=str(error) or type(error).__name__)
     digests = {"sha256": total.hexdigest()}
     if further:
         digests[job.also] = further.hexdigest()
-    return MemberRead(MemberFacts(digests, size), as_content.hexdigest())
+    return MemberRead(MemberFacts(digests, size), as_content.hexdigest(), size - surplus)
 
 
 def damaged_members(

@@ -18,23 +18,21 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO
 
 from isal import isal_zlib
 
+from envlock.adapters.deflating import FAST, Compressor
 from envlock.adapters.files import Hashed, workers
 from envlock.adapters.zipmember import LOCAL
 from envlock.model.record import HEAD_BYTES, script_head
 from envlock.model.wheels import encode_hash
 
-#: ISA-L's bytes depend on the level and on what one call is given: changing either changes every
-#: wheel. Above level 2 they depend on the processor, too.
-LEVEL = 2
+#: Changing it changes every wheel: a compressor's bytes depend on what one call is given.
 CHUNK = 1024 * 1024
+_READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _WINDOW = 32 * 1024  # what deflate can refer back to
 _BATCH_FILES, _BATCH_BYTES = 64, 2 * CHUNK
-_STORED_BYTE = b"\x00\x01\x00\xfe\xff"  # a block of one stored byte, not the last (RFC 1951 3.2.4)
-_END_OF_STREAM = b"\x03\x00"  # an empty last block (RFC 1951 3.2.6)
 _FIRST_DAY = 0x21  # 1980-01-01 00:00, the first date that a zip can say
 _UTF8 = 0x800
 _CENTRAL = struct.Struct("<4s6H3I5H2I")
@@ -45,9 +43,6 @@ _MAX32, _MAX16 = 0xFFFFFFFF, 0xFFFF
 #: From this size on a member gets 64-bit sizes, decided before its compressed size is known;
 #: deflate adds at most 5 bytes for each 16 KiB block (RFC 1951 3.2.4).
 _LARGE = _MAX32 - (_MAX32 >> 10)
-
-
-Bytes: TypeAlias = "bytes | memoryview"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +79,7 @@ def write_wheel(
     members: Sequence[Member],
     dist_info: str,
     advance: Callable[[int], None] | None = None,
+    compressor: Compressor = FAST,
 ) -> dict[str, Hashed]:
     """Writes a wheel with a RECORD computed from the bytes read, and makes it durable.
 
@@ -93,6 +89,7 @@ def write_wheel(
         dist_info: the ``.dist-info`` folder's name; its members come last, as the specification
             recommends.
         advance: called with the number of members done since the last call.
+        compressor: how its members are written.
 
     Returns:
         Each member's sha256, size and exec bit, of the bytes that went into the wheel.
@@ -103,10 +100,11 @@ def write_wheel(
     inside = f"{dist_info}/"
     ordered = sorted(members, key=lambda m: (m.name.startswith(inside), m.name.encode()))
     with open(path, "wb") as file, ThreadPoolExecutor(workers()) as pool:
-        archive = _Archive(file)
+        archive = _Archive(file, compressor)
         _Packer(archive, pool, advance or (lambda count: None)).pack(ordered)
         record = f"{inside}RECORD"
-        archive.add(record, False, _pack_bytes(_record_text(archive.rows, record).encode()))
+        text = _record_text(archive.rows, record).encode()
+        archive.add(record, False, _pack_bytes(text, compressor))
         archive.finish()
         file.flush()
         os.fsync(file.fileno())
@@ -122,47 +120,27 @@ def _record_text(rows: Sequence[tuple[str, str, int]], record: str) -> str:
     return text.getvalue()
 
 
-def _deflate(data: Bytes, history: Bytes, flush: int) -> bytes:
-    """Compresses one chunk.
-
-    Without any history ISA-L (2.31) reads a register that holds the address of its own state where
-    it means the second byte (``.write_first_byte`` in igzip_icf_body_h1_gr_bt.asm), and once in
-    some thousand chunks the output depends on that address. So there always is history.
-
-    Args:
-        history: at least one byte that the stream has before ``data``.
-    """
-    compressor = isal_zlib.compressobj(
-        LEVEL, isal_zlib.DEFLATED, -isal_zlib.MAX_WBITS, zdict=history
-    )
-    packed: bytes = compressor.compress(data) + compressor.flush(flush)
-    return packed
-
-
-def _deflate_start(data: Bytes, flush: int) -> bytes:
-    """Compresses the first chunk of a member: the history is its first byte, in a stored block."""
-    first = bytes(data[:1])
-    if not first:
-        return _END_OF_STREAM
-    return _STORED_BYTE + first + _deflate(data[1:], first, flush)
-
-
-def _pack_bytes(data: bytes) -> _Packed:
+def _pack_bytes(data: bytes, compressor: Compressor) -> _Packed:
     return _Packed(
         hashlib.sha256(data).hexdigest(),
         len(data),
         isal_zlib.crc32(data),
-        _deflate_start(memoryview(data), isal_zlib.Z_FINISH),
+        compressor.whole(memoryview(data)),
     )
 
 
-def _pack_batch(batch: Sequence[Member]) -> list[_Packed]:
-    return [_pack_bytes(_read_small(member)) for member in batch]
+def _pack_batch(batch: Sequence[Member], compressor: Compressor) -> list[_Packed]:
+    return [_pack_bytes(_read_small(member), compressor) for member in batch]
 
 
 def _read_small(member: Member) -> bytes:
-    with open(member.path, "rb", buffering=0) as file:
-        data = file.readall()
+    descriptor = os.open(member.path, _READ)
+    try:  # an open() takes twice as long, and there are 12,000 of them
+        data = os.read(descriptor, CHUNK + 1)
+        while more := os.read(descriptor, CHUNK):  # some file systems read short
+            data += more
+    finally:
+        os.close(descriptor)
     shown, length = script_head(data[:HEAD_BYTES]) if member.script else (b"", 0)
     return shown + data[length:] if length else data
 
@@ -239,7 +217,7 @@ class _Packer:
 
     def _flush(self, batch: Sequence[Member]) -> None:
         if batch:
-            future = self._pool.submit(_pack_batch, batch)
+            future = self._pool.submit(_pack_batch, batch, self._archive.compressor)
             self._later(lambda: self._write_batch(batch, future))
 
     def _write_batch(self, batch: Sequence[Member], future: Future[list[_Packed]]) -> None:
@@ -264,10 +242,7 @@ class _Packer:
 
     def _deflate_chunk(self, buffer: bytearray, filled: int, history: bytes) -> bytes:
         chunk = memoryview(buffer)[:filled]
-        if history:
-            packed = _deflate(chunk, history, isal_zlib.Z_SYNC_FLUSH)
-        else:
-            packed = _deflate_start(chunk, isal_zlib.Z_SYNC_FLUSH)
+        packed = self._archive.compressor.chunk(chunk, history)
         self._buffers.give(buffer)
         return packed
 
@@ -280,6 +255,7 @@ class _Entry:
     mode: int
     offset: int
     large: bool
+    method: int
     crc: int = 0
     size: int = 0
     packed: int = 0
@@ -287,7 +263,7 @@ class _Entry:
     def _common(self) -> tuple[int, ...]:
         flags = 0 if self.name.isascii() else _UTF8
         sizes = (_MAX32, _MAX32) if self.large else (self.packed, self.size)
-        return (45 if self.large else 20, flags, 8, 0, _FIRST_DAY, self.crc, *sizes)
+        return (45 if self.large else 20, flags, self.method, 0, _FIRST_DAY, self.crc, *sizes)
 
     def local(self) -> bytes:
         """Local file header (APPNOTE 4.3.7)."""
@@ -313,8 +289,9 @@ class _Entry:
 class _Archive:
     """A zip archive being written, member by member."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, compressor: Compressor) -> None:
         self._file = file
+        self.compressor = compressor
         self._position = 0  # asking the file for it costs a system call for each member
         self._entries: list[_Entry] = []
         self.rows: list[tuple[str, str, int]] = []  # name, digest, size: what RECORD needs
@@ -342,7 +319,7 @@ class _Archive:
         Raises:
             OSError: it grew while it was read, beyond what its header can say.
         """
-        self.write(_END_OF_STREAM)
+        self.write(self.compressor.end)
         entry = self._entries[-1]
         entry.crc, entry.size = crc, size
         if not entry.large and max(size, entry.packed) >= _MAX32:
@@ -354,7 +331,7 @@ class _Archive:
 
     def _entry(self, name: str, executable: bool, large: bool) -> _Entry:
         mode = 0o100755 if executable else 0o100644
-        entry = _Entry(name.encode(), mode, self._position, large)
+        entry = _Entry(name.encode(), mode, self._position, large, self.compressor.method)
         self._entries.append(entry)
         return entry
 

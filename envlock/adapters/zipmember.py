@@ -10,6 +10,7 @@ import hashlib
 import os
 import stat
 import struct
+import threading
 from collections.abc import Iterator
 from typing import cast
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipInfo
@@ -29,8 +30,31 @@ NO_ZIP: tuple[type[Exception], ...] = (*DAMAGED, NotImplementedError, ValueError
 LOCAL = struct.Struct("<4s5H3I2H")
 _BLOCK = 256 * 1024  # compressed bytes read at once
 _PIECE = 1024 * 1024  # inflated bytes held at once
+_USUAL_EXTRA = 64  # bytes of a local header's extra field that are read along
 _UTF8 = 0x800
 _ENCRYPTED = 0x1
+
+
+_seeking = threading.Lock()
+
+
+def open_shared(path: str) -> int:
+    """A descriptor for :func:`read_at`.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    return os.open(path, flags)
+
+
+def read_at(descriptor: int, count: int, position: int) -> bytes:
+    """Bytes from a place of an open file, for many workers at once; Windows has no ``pread``."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, count, position)
+    with _seeking:  # type: ignore[unreachable,unused-ignore]
+        os.lseek(descriptor, position, os.SEEK_SET)
+        return os.read(descriptor, count)
 
 
 def raw_name(info: ZipInfo) -> bytes:
@@ -68,19 +92,25 @@ def least_end(info: ZipInfo) -> int:
 
 def _data_start(descriptor: int, info: ZipInfo) -> int:
     name = raw_name(info)
-    header = os.pread(descriptor, LOCAL.size + len(name), info.header_offset)
-    if len(header) < LOCAL.size + len(name) or header[:4] != b"PK\3\4":
+    header = read_at(descriptor, LOCAL.size + len(name), info.header_offset)
+    return info.header_offset + _after_header(header, name)
+
+
+def _after_header(block: bytes, name: bytes) -> int:
+    """Where a member's bytes begin in a block that begins with its local header."""
+    end = LOCAL.size + len(name)
+    if len(block) < end or block[:4] != b"PK\3\4":
         raise BadZipFile("its header is damaged or cut off")
-    *_, name_length, extra_length = LOCAL.unpack_from(header)
-    if name_length != len(name) or header[LOCAL.size :] != name:
+    *_, name_length, extra_length = LOCAL.unpack_from(block)
+    if name_length != len(name) or block[LOCAL.size : end] != name:
         raise BadZipFile("its header has another name than the directory")
-    return info.header_offset + len(header) + int(extra_length)
+    return end + int(extra_length)
 
 
 def _blocks(descriptor: int, info: ZipInfo) -> Iterator[bytes]:
     position, left = _data_start(descriptor, info), info.compress_size
     while left:
-        block = os.pread(descriptor, min(left, _BLOCK), position)
+        block = read_at(descriptor, min(left, _BLOCK), position)
         if not block:
             raise BadZipFile("the archive is cut off")
         position += len(block)
@@ -118,6 +148,37 @@ def read_member(descriptor: int, info: ZipInfo) -> Iterator[bytes]:
             raise BadZipFile("it is longer than the directory says")
         crc = isal_zlib.crc32(piece, crc)
         yield piece
+    _check(info, size, crc)
+
+
+def read_whole(descriptor: int, info: ZipInfo) -> bytes:
+    """The bytes of a small member at once: one read of the archive, as a rule.
+
+    Raises:
+        one of :data:`DAMAGED`: as :func:`read_member` does, for the same bytes.
+    """
+    name = raw_name(info)
+    least = LOCAL.size + len(name) + info.compress_size
+    block = read_at(descriptor, least + _USUAL_EXTRA, info.header_offset)
+    start = _after_header(block, name)
+    missing = start + info.compress_size - len(block)
+    if missing > 0:
+        block += read_at(descriptor, missing, info.header_offset + len(block))
+    if len(block) < start + info.compress_size:
+        raise BadZipFile("the archive is cut off")
+    data = block[start : start + info.compress_size]
+    if info.compress_type != ZIP_STORED:
+        inflater = igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_DEFLATE)
+        data = inflater.decompress(data, info.file_size + 1)
+        if len(data) <= info.file_size and (not inflater.eof or inflater.unused_data):
+            raise BadZipFile("its compressed bytes do not end where they should")
+    _check(info, len(data), isal_zlib.crc32(data))
+    return data
+
+
+def _check(info: ZipInfo, size: int, crc: int) -> None:
+    if size > info.file_size:
+        raise BadZipFile("it is longer than the directory says")
     if size != info.file_size:
         raise BadZipFile("it is shorter than the directory says")
     if crc != info.CRC:
@@ -131,7 +192,7 @@ def hash_descriptor(descriptor: int) -> str:
         OSError: it cannot be read.
     """
     total, position = hashlib.sha256(), 0
-    while block := os.pread(descriptor, _PIECE, position):
+    while block := read_at(descriptor, _PIECE, position):
         total.update(block)
         position += len(block)
     return total.hexdigest()

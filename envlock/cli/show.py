@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ from envlock.model.facts import Finding, Target
 from envlock.model.masking import mask
 
 SCHEMA = "1.0"
+_LONG = 50_000_000  # bytes from which on a transfer is worth a line now and then
 _MARKS = {"error": "error", "warning": "warning", "info": "note"}
 
 
@@ -84,6 +86,14 @@ class Screen:
         head, colon, rest = text.partition(":")
         return f"\x1b[{shown}m{head}\x1b[0m{colon}{rest}"
 
+    def mark(self, text: str, level: str) -> str:
+        """A word for :meth:`say` in the colour of its level, where that goes to a terminal."""
+        stream = sys.stderr if self.json else sys.stdout
+        shown = {"good": "32", "warning": "33", "error": "31", "quiet": "2"}.get(level)
+        if shown is None or not (self.color and stream.isatty()):
+            return text
+        return f"\x1b[{shown}m{text}\x1b[0m"
+
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Columns, left aligned, two spaces between them."""
         if not rows:
@@ -104,6 +114,35 @@ class Screen:
         else:
             with _bar(title, total, self.color) as advance:
                 yield advance
+
+    @contextmanager
+    def transfer(self, title: str, total: int | None = None) -> Iterator[Advance]:
+        """Like :meth:`progress`, in bytes; elsewhere than on a terminal a line for every tenth."""
+        if self.quiet:
+            yield lambda count, /: None
+        elif sys.stderr.isatty():
+            with _bar(title, total, self.color, in_bytes=True) as advance:
+                yield advance
+        else:
+            known = f", {size(total)}" if total else ""
+            self._write(f"{title}{known} …", error=True)
+            yield _Tenths(self, total).advance
+
+    @contextmanager
+    def waiting(self, what: str, seconds: float = 1.0) -> Iterator[None]:
+        """Says on a terminal what takes so long, once it does; the line goes when the wait ends."""
+        if self.quiet or not sys.stderr.isatty():
+            yield
+            return
+        line = _Line(f"envlock: {what} …")
+        timer = threading.Timer(seconds, line.show)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            line.clear()
 
     def document(
         self, command: str, code: int, findings: Iterable[Finding], data: Mapping[str, Any]
@@ -132,15 +171,64 @@ class Screen:
         self.document(command, error.exit_code, [finding], {})
 
 
+class _Line:
+    """A line on a terminal that another thread shows; gone before anything else is written."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._lock = text, threading.Lock()
+        self._shown = self._over = False
+
+    def show(self) -> None:
+        with self._lock:
+            if not self._over:
+                self._shown = True
+                print(mask(self._text), end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._over = True
+            if self._shown:
+                print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+
+
+@dataclass(slots=True)
+class _Tenths:
+    """A plain line for every tenth of a long transfer."""
+
+    screen: Screen
+    total: int | None
+    done: int = 0
+    said: int = 0
+
+    def advance(self, count: int, /) -> None:
+        self.done += count
+        if self.total and self.total >= _LONG and self.done * 10 // self.total > self.said:
+            self.said = self.done * 10 // self.total
+            self.screen._write(f"  {size(self.done)} of {size(self.total)}", error=True)
+
+
 @contextmanager
-def _bar(title: str, total: int | None, color: bool) -> Iterator[Advance]:
+def _bar(
+    title: str, total: int | None, color: bool, *, in_bytes: bool = False
+) -> Iterator[Advance]:
     # rich takes 60 ms to import: only a person in front of a terminal pays for it
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
     from rich.progress import TimeElapsedColumn as Elapsed
 
     console = Console(stderr=True, no_color=not color)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Elapsed())
+    count = MofNCompleteColumn()
+    ends = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    last = ends if in_bytes else (count, Elapsed())
+    columns = (TextColumn("{task.description}"), BarColumn(), *last)
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=total)
 

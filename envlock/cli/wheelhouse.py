@@ -4,27 +4,57 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from envlock.cli import options, wiring
+from envlock.cli import building, options, wiring
+from envlock.cli.kit import pack, unpack
 from envlock.cli.show import count, size
 
 if TYPE_CHECKING:
+    from envlock.adapters.resolving import Pin, Question, Resolver
     from envlock.cli.options import Common
+    from envlock.cli.show import Screen
     from envlock.model.facts import Finding, Target
     from envlock.model.manifest import Manifest
+    from envlock.wheelhouse.resolve import Built
 
 app = typer.Typer(
     name="wheelhouse",
     rich_markup_mode=None,
-    help="Keep the wheels: harvest, check, build.",
+    help="Keep the wheels: harvest, check, build, pack, unpack.",
 )
 
 app.callback(invoke_without_command=True)(options.help_alone)
+app.command()(pack)
+app.command()(unpack)
 
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="The wheelhouse.")]
+Links = Annotated[
+    list[str] | None,
+    typer.Option("-f", "--find-links", metavar="DIR", help="Wheels at hand; may be repeated."),
+]
+ResolverName = Annotated[
+    str, typer.Option("--resolver", metavar="NAME", help="auto, uv or pip-tools.")
+]
+Compress = Annotated[
+    str | None,
+    typer.Option(
+        "--compress",
+        metavar="HOW",
+        help="fast (default), best or none; wheels made another way are made again.",
+        show_default=False,
+    ),
+]
+WithUntracked = Annotated[
+    bool,
+    typer.Option(
+        "--with-untracked",
+        help="Pack files in a distribution's own folders that no RECORD lists, too.",
+    ),
+]
 
 
 @app.command()
@@ -32,21 +62,30 @@ def harvest(
     folder: Folder = "wheels",
     python: options.Python = None,
     manifest: options.ManifestFile = None,
+    compress: Compress = None,
+    with_untracked: WithUntracked = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> int:
     """Rebuild a wheel of everything installed, on the machine that still has it."""
+    from envlock.adapters.deflating import COMPRESSORS
+    from envlock.errors import UsageProblem
+    from envlock.wheelhouse.harvest import How
     from envlock.wheelhouse.harvest import harvest as run
 
+    if compress is not None and compress not in COMPRESSORS:
+        known = ", ".join(COMPRESSORS)
+        raise UsageProblem(f"--compress: '{compress}' is not known", f"one of {known}")
     common = options.common(python, manifest, json=json, quiet=quiet, verbose=verbose)
     screen = common.screen
     target = wiring.open_target(common)
     screen.target(target)
-    locked, in_force = _manifest(common, target)
+    locked, in_force = _manifest(common, target, folder)
+    how = How(in_force=in_force, compress=compress, untracked=with_untracked)
     total = sum(dist.files for dist in locked.distributions)
     with screen.progress("packing", total) as advance:
-        done = run(target, locked, folder, in_force=in_force, advance=advance)
+        done = run(target, locked, folder, how, advance)
     findings = [*done.findings, *wiring.memory(common, target).remember_wheels(folder)]
     screen.findings(findings)
     code = _code(findings)
@@ -66,15 +105,22 @@ def harvest(
     return code
 
 
-def _manifest(common: Common, target: Target) -> tuple[Manifest, bool]:
-    """The manifest in force; without one, the target as it is now."""
+def _manifest(common: Common, target: Target, folder: str) -> tuple[Manifest, bool]:
+    """The manifest in force; without one, the target as it is now.
+
+    Packing reads every file anyway, and compares it with RECORD: reading them before counts only
+    where there are wheels that may be kept.
+    """
+    from dataclasses import replace
+
     from envlock.snapshot import take
 
     found = wiring.find_manifest(common, target)
     if found is not None:
         return found.manifest, True
     common.screen.note("no manifest is in force: packing what is there now")
-    request = wiring.snapshot_request(common, target)
+    fresh = not os.path.exists(os.path.join(folder, "envlock.yaml"))
+    request = replace(wiring.snapshot_request(common, target), trust_record=fresh)
     return take(target, request)[0], False
 
 
@@ -95,7 +141,7 @@ def check(
     common = options.common(None, None, json=json, quiet=quiet, verbose=verbose)
     screen = common.screen
     with screen.progress(f"reading {folder}") as advance:
-        report = run(folder, advance)
+        report = run(folder, advance, wiring.offline_resolver(common))
     screen.findings(report.findings)
     code = _code(report.findings)
     faults = sum(finding.level == "error" for finding in report.findings)
@@ -123,6 +169,8 @@ def build(
         list[str] | None,
         typer.Option("-r", "--requirement", metavar="FILE", help="Requirements; may be repeated."),
     ] = None,
+    links: Links = None,
+    resolver: ResolverName = "auto",
     python: options.Python = None,
     manifest: options.ManifestFile = None,
     json: options.Json = False,
@@ -131,6 +179,7 @@ def build(
 ) -> int:
     """Add distributions for the manifest's target, from any machine with an index."""
     from envlock.errors import UsageProblem
+    from envlock.wheelhouse.resolve import Asked
     from envlock.wheelhouse.resolve import build as run
 
     common = options.common(python, manifest, json=json, quiet=quiet, verbose=verbose)
@@ -140,13 +189,25 @@ def build(
             "command line: nothing to add", "name it: envlock wheelhouse build DIR peft"
         )
     before = _target_manifest(common, folder)
-    resolver, downloader = wiring.resolving(common)
-    with screen.progress(f"resolving for {before.name} and downloading"):
-        done = run(folder, before, (requirements or [], files or []), resolver, downloader)
-    screen.findings(done.findings)
-    code = _code(done.findings)
-    fetched = sum(dist.wheel.size or 0 for dist in done.added if dist.wheel)
-    screen.verdict(f"{count(len(done.added), 'wheel')} added, {size(fetched)} in '{folder}'")
+    tools, settings = building.tools_for(common, before.target, resolver)
+    shown = replace(tools, resolver=_Shown(tools.resolver, screen))
+    asked = Asked(
+        requirements=requirements or [],
+        files=files or [],
+        links=links or [],
+        places=settings.links,
+    )
+    done = run(folder, before, asked, shown)
+    findings = [*building.ignored_settings(settings), *done.findings]
+    screen.findings(findings)
+    return _tell_built(screen, done, folder, findings)
+
+
+def _tell_built(screen: Screen, done: Built, folder: str, findings: list[Finding]) -> int:
+    code = _code(findings)
+    there = len(done.added) - done.new
+    kept = f", {there} there already" if there else ""
+    screen.verdict(f"{count(done.new, 'wheel')} added{kept}, {size(done.fetched)} into '{folder}'")
     for dist in done.added:
         screen.say(f"  {dist}")
     if done.held:
@@ -156,8 +217,20 @@ def build(
         "added": [str(dist) for dist in done.added],
         "held": [str(dist) for dist in done.held],
     }
-    screen.document("wheelhouse build", code, done.findings, data)
+    screen.document("wheelhouse build", code, findings, data)
     return code
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A resolver that people can see at work; downloads have a bar of their own."""
+
+    resolver: Resolver
+    screen: Screen
+
+    def resolve(self, question: Question) -> tuple[Pin, ...]:
+        with self.screen.progress("resolving"):
+            return self.resolver.resolve(question)
 
 
 def _target_manifest(common: Common, folder: str) -> Manifest:

@@ -11,7 +11,7 @@ from envlock.errors import UnusableInput
 if TYPE_CHECKING:
     from envlock.adapters.installed import Inventory
     from envlock.adapters.installer import Planner, Stager
-    from envlock.adapters.resolving import Downloader, Resolver
+    from envlock.adapters.resolving import Resolver
     from envlock.adapters.state import Memory
     from envlock.guard.always import Places
     from envlock.guard.command import Request
@@ -33,10 +33,11 @@ def open_target(common: Common, *, unfinished: bool = False) -> Target:
         UnusableInput: there is no usable target, or a restore has not ended in it.
     """
     from envlock.adapters.interpreter import find_python, read_target
-    from envlock.adapters.state import refuse_unfinished
 
     target = read_target(find_python(common.python, common.env), common.env)
     if not unfinished:
+        from envlock.adapters.state import refuse_unfinished
+
         refuse_unfinished(target.layout)
     return target
 
@@ -110,6 +111,7 @@ def choose_profile(common: Common, named: str, target: Target) -> Profile:
 def snapshot_request(common: Common, target: Target, profile: str = "auto") -> SnapshotRequest:
     """What a snapshot of this target, taken now on this machine, is made of."""
     from envlock import __version__
+    from envlock.adapters.device import with_devices
     from envlock.adapters.machine import find_root, read_machine, read_release
     from envlock.cli.options import now
     from envlock.model.manifest import Stack
@@ -119,7 +121,7 @@ def snapshot_request(common: Common, target: Target, profile: str = "auto") -> S
     root = find_root(chosen, common.env)
     return SnapshotRequest(
         profile=chosen,
-        machine=read_machine(),
+        machine=with_devices(read_machine(), chosen, common.env),
         stack=Stack(root=root, release=read_release(chosen, root)),
         created=now(),
         tool=f"envlock {__version__}",
@@ -127,43 +129,34 @@ def snapshot_request(common: Common, target: Target, profile: str = "auto") -> S
 
 
 def stager(common: Common, named: str = "auto") -> Stager:
-    """The backend that unpacks wheels: uv where it runs, else pip.
+    """The backend that unpacks wheels: envlock's own unless another one is named.
 
     Raises:
         UnusableInput: no such backend.
     """
+    from envlock.adapters.native import NativeStager
     from envlock.adapters.pip import PipStager
     from envlock.adapters.uv import UvStager, find_uv
 
-    program = find_uv(common.env)
-    if named in ("auto", "uv") and program:
+    if named in ("auto", "native"):
+        return NativeStager()
+    if named == "uv" and (program := find_uv(common.env)):
         return UvStager(program=program, env=common.env)
-    if named in ("auto", "pip"):
+    if named == "pip":
         return PipStager(env=common.env)
-    raise UnusableInput(f"backend: '{named}' is not there", "one of uv, pip")
+    raise UnusableInput(f"backend: '{named}' is not there", "one of native, uv, pip")
 
 
-def resolving(common: Common) -> tuple[Resolver, Downloader]:
-    """What finds and fetches wheels for a target that is somewhere else, from the indexes that
-    are configured for pip.
-
-    Raises:
-        ProgramFailed: there is no uv, or pip's configuration cannot be read.
-    """
-    from envlock.adapters.fetch_pip import PipDownloader
-    from envlock.adapters.index_settings import read_index_settings
+def offline_resolver(common: Common) -> Resolver | None:
+    """A resolver that asks no index, or None where there is no program for it."""
+    from envlock.adapters.index_settings import IndexSettings
     from envlock.adapters.resolve_uv import UvResolver
     from envlock.adapters.uv import find_uv
-    from envlock.errors import ProgramFailed
 
     program = find_uv(common.env)
     if program is None:
-        raise ProgramFailed("uv: not found", "install it beside envlock")
-    settings = read_index_settings(common.env)
-    return (
-        UvResolver(program=program, env=common.env, settings=settings),
-        PipDownloader(env=common.env, settings=settings),
-    )
+        return None
+    return UvResolver(program=program, env=common.env, settings=IndexSettings(no_index=True))
 
 
 def planner(common: Common, request: Request) -> Planner:
@@ -172,24 +165,31 @@ def planner(common: Common, request: Request) -> Planner:
     Raises:
         ProgramFailed: it is uv, and there is none.
     """
-    import shutil
-
-    from envlock.adapters.pip import PipPlanner
-    from envlock.adapters.pip_sync import PipSyncPlanner
-    from envlock.adapters.uv import UvPlanner, find_uv
-    from envlock.adapters.uv_project import UvProjectPlanner
-    from envlock.errors import ProgramFailed
-
     if request.tool == "pip":
+        from envlock.adapters.pip import PipPlanner
+
         return PipPlanner(env=common.env)
     if request.tool == "pip-sync":
+        from envlock.adapters.pip_sync import PipSyncPlanner
+
         return PipSyncPlanner(env=common.env)
+    return _uv_planner(common, request)
+
+
+def _uv_planner(common: Common, request: Request) -> Planner:
+    import shutil
+
+    from envlock.adapters.uv import UvPlanner, find_uv
+    from envlock.errors import ProgramFailed
+
     own = find_uv(common.env)
     typed = request.program if request.by_path else shutil.which("uv", path=common.env.get("PATH"))
     program = typed or own
     if program is None:
         raise ProgramFailed("uv: not found", "install it, or type the same with pip")
     if request.project:
+        from envlock.adapters.uv_project import UvProjectPlanner
+
         return UvProjectPlanner(program=program, asked=own or program, env=common.env)
     return UvPlanner(program=program, asked=own or program, env=common.env)
 
@@ -330,11 +330,12 @@ def _same_environment(common: Common, request: Request, target: Target) -> None:
     import os
 
     from envlock.adapters.interpreter import find_python, read_target
-    from envlock.adapters.pip import python_of
 
     named = [*request.interpreters, *filter(None, [common.env.get("PIP_PYTHON")])]
     elsewhere = request.given.has("--python-executable")  # what a pip-sync works on
     if request.by_path and request.tool != "uv" and not elsewhere:
+        from envlock.adapters.pip import python_of
+
         named.append(request.program if request.module else python_of(request.program))
     for path in named:
         other = read_target(find_python(path, common.env), common.env)
@@ -359,7 +360,10 @@ def _same_environment(common: Common, request: Request, target: Target) -> None:
 def read_text(path: str) -> str | None:
     """Text of a requirements file, or None."""
     from pathlib import Path
+    from urllib.parse import unquote
 
+    if path.startswith("file://"):
+        path = unquote(path.removeprefix("file://"))
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:

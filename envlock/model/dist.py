@@ -10,8 +10,9 @@ from email.policy import compat32
 from packaging.utils import canonicalize_name
 
 #: Origins of a wheel file, best first: what an index published, what a URL or a file gave, what
-#: was rebuilt from installed files (and so can never have the publisher's hash).
-ORIGINS = ("index", "url", "file", "rebuilt")
+#: was built from a source, what was rebuilt from installed files (and so can never have the
+#: publisher's hash).
+ORIGINS = ("index", "url", "file", "built", "rebuilt")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +24,18 @@ class WheelRef:
         sha256: hexadecimal.
         size: bytes; None when not known.
         origin: one of :data:`ORIGINS`.
+        url: where it can be had, without credentials; of one that was built, its source, with
+            ``#sha256=…`` of that. Empty when nobody says, or on one machine only.
+        compressor: program, version and level that made a rebuilt one: the same three give the
+            same bytes. Empty when nobody says.
     """
 
     file: str
     sha256: str
     origin: str
     size: int | None = None
+    url: str = ""
+    compressor: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

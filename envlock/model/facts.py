@@ -96,12 +96,27 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """An accelerator, as the vendor's tool calls it.
+
+    Attributes:
+        name: of the product, ``BW``.
+        memory_mib: all its memory, in MiB; 0 where the tool does not say.
+    """
+
+    name: str
+    memory_mib: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """What the machine is; nothing that moves while it is idle."""
 
     os: str = ""
     kernel: str = ""
     cpu: str = ""
+    driver: str = ""
+    devices: tuple[Device, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

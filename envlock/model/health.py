@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from packaging.markers import InvalidMarker, UndefinedComparison, UndefinedEnvironmentName
+from packaging.markers import (
+    InvalidMarker,
+    Marker,
+    UndefinedComparison,
+    UndefinedEnvironmentName,
+)
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -13,6 +18,9 @@ from packaging.version import InvalidVersion, Version
 from envlock.model.dist import Distribution
 from envlock.model.facts import Finding
 from envlock.model.label import split_version
+
+#: What :func:`unsatisfied` finds.
+REQUIREMENT_CODES = ("requires.invalid", "requires.missing", "requires.version")
 
 
 def parse_requirement(raw: str) -> Requirement | None:
@@ -25,10 +33,15 @@ def parse_requirement(raw: str) -> Requirement | None:
 
 def applies(requirement: Requirement, markers: Mapping[str, str], extra: str = "") -> bool:
     """Whether a requirement counts in an environment; a marker that cannot be read counts."""
-    if requirement.marker is None:
+    return evaluates(requirement.marker, markers, extra)
+
+
+def evaluates(marker: Marker | None, markers: Mapping[str, str], extra: str = "") -> bool:
+    """What a marker says of an environment; none, and one that cannot be read, says yes."""
+    if marker is None:
         return True
     try:
-        return requirement.marker.evaluate({**markers, "extra": extra})
+        return marker.evaluate({**markers, "extra": extra})
     except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName, InvalidVersion):
         return True
 
@@ -48,22 +61,57 @@ def satisfies(version: str, specifier: SpecifierSet) -> bool:
 
 def unsatisfied(dists: Sequence[Distribution], markers: Mapping[str, str]) -> list[Finding]:
     """Requirements of installed distributions that the installed set does not meet."""
+    return [finding for _, _, finding in unmet(dists, markers)]
+
+
+def unmet(
+    dists: Sequence[Distribution], markers: Mapping[str, str]
+) -> list[tuple[Distribution, str, Finding]]:
+    """As :func:`unsatisfied`, each with the distribution and the raw requirement.
+
+    What an extra needs counts where somebody asks for that extra.
+    """
     versions = {dist.name: dist.version for dist in dists}
+    extras = _extras_asked_for(dists, markers)
     found = []
     for dist in dists:
         for raw in dist.requires:
             requirement = parse_requirement(raw)
             if requirement is None:
-                found.append(_finding("requires.invalid", dist, f"requirement '{raw}' is invalid"))
+                text = f"requirement '{raw}' is invalid"
+                found.append((dist, raw, _finding("requires.invalid", dist, text)))
                 continue
-            if not applies(requirement, markers):
+            if not any(applies(requirement, markers, extra) for extra in extras[dist.name]):
                 continue
             installed = versions.get(canonicalize_name(requirement.name))
             if installed is None:
-                found.append(_finding("requires.missing", dist, f"needs '{raw}'; not installed"))
+                text = f"needs '{raw}'; not installed"
+                found.append((dist, raw, _finding("requires.missing", dist, text)))
             elif not satisfies(installed, requirement.specifier):
                 text = f"needs '{raw}'; '{installed}' is installed"
-                found.append(_finding("requires.version", dist, text))
+                found.append((dist, raw, _finding("requires.version", dist, text)))
+    return found
+
+
+def _extras_asked_for(
+    dists: Sequence[Distribution], markers: Mapping[str, str]
+) -> Mapping[str, set[str]]:
+    """The extras of each distribution that others of the set ask for; the empty one is always
+    among them."""
+    found: dict[str, set[str]] = {dist.name: {""} for dist in dists}
+    by_name = {dist.name: [parse_requirement(raw) for raw in dist.requires] for dist in dists}
+    todo = [(dist.name, "") for dist in dists]
+    while todo:
+        name, extra = todo.pop()
+        for requirement in by_name[name]:
+            if requirement is None or not requirement.extras:
+                continue
+            other = canonicalize_name(requirement.name)
+            if other not in found or not applies(requirement, markers, extra):
+                continue
+            new = set(requirement.extras) - found[other]
+            found[other] |= new
+            todo += [(other, one) for one in new]
     return found
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from envlock.errors import UnusableInput
 from envlock.model.dist import ORIGINS, Distribution, WheelRef
-from envlock.model.facts import Finding, Machine
+from envlock.model.facts import Device, Finding, Machine
 from envlock.model.reading import Node
 
 SCHEMA = "1.0"
@@ -19,6 +19,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 #: A document between these marks is whole: one cut off between two lines would still be YAML.
 _START, _END = "---\n", "...\n"
 _HINT = "make it again with 'envlock snapshot', or name another one with --manifest"
+_MACHINE = ("os", "kernel", "cpu", "driver")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +143,12 @@ def _dump_distribution(dist: Distribution) -> dict[str, Any]:
         wheel=None
         if wheel is None
         else _without_empty(
-            file=wheel.file, sha256=wheel.sha256, size=wheel.size, origin=wheel.origin
+            file=wheel.file,
+            sha256=wheel.sha256,
+            size=wheel.size,
+            origin=wheel.origin,
+            url=wheel.url,
+            compressor=wheel.compressor,
         ),
     )
 
@@ -150,6 +156,12 @@ def _dump_distribution(dist: Distribution) -> dict[str, Any]:
 def _dump_finding(finding: Finding) -> dict[str, str]:
     needed = {name: getattr(finding, name) for name in ("code", "subject", "what")}
     return needed | _without_empty(why=finding.why, hint=finding.hint, level=finding.level)
+
+
+def _dump_machine(machine: Machine) -> dict[str, Any]:
+    devices = [_without_empty(name=d.name, memory_mib=d.memory_mib) for d in machine.devices]
+    facts = {name: getattr(machine, name) for name in _MACHINE}
+    return _without_empty(**facts, devices=devices)
 
 
 def to_document(manifest: Manifest) -> dict[str, Any]:
@@ -168,7 +180,7 @@ def to_document(manifest: Manifest) -> dict[str, Any]:
             "paths": dict(target.paths),
             "tags": _Flow(target.tags),
         },
-        "machine": _without_empty(os=machine.os, kernel=machine.kernel, cpu=machine.cpu),
+        "machine": _dump_machine(machine),
         "health": [_dump_finding(finding) for finding in manifest.health],
         "distributions": [_dump_distribution(dist) for dist in manifest.distributions],
     }
@@ -177,6 +189,15 @@ def to_document(manifest: Manifest) -> dict[str, Any]:
 def dump(manifest: Manifest) -> str:
     """The manifest as YAML text, marked at both ends."""
     return f"{_START}{dump_yaml(to_document(manifest))}{_END}"
+
+
+def _read_machine(node: Node) -> Machine:
+    facts = {name: node.get(name).text("") for name in _MACHINE}
+    return Machine(**facts, devices=node.get("devices").each(_read_device))
+
+
+def _read_device(node: Node) -> Device:
+    return Device(name=node.get("name").text(""), memory_mib=node.get("memory_mib").integer(0))
 
 
 def _read_wheel(node: Node) -> WheelRef | None:
@@ -188,7 +209,17 @@ def _read_wheel(node: Node) -> WheelRef | None:
         sha256=node.get("sha256").sha256(),
         size=size.integer() if size.present else None,
         origin=node.get("origin").choice(*ORIGINS),
+        compressor=node.get("compressor").text(""),
+        url=_read_url(node.get("url")),
     )
+
+
+def _read_url(node: Node) -> str:
+    """Fetched by whoever builds a wheelhouse: never a path, nor another protocol."""
+    url = node.text("")
+    if url and not url.startswith(("https://", "http://")):
+        raise node.bad("an http or https URL")
+    return url
 
 
 def _read_file_name(node: Node) -> str:
@@ -281,7 +312,7 @@ def load(text: str, file: str = "") -> Manifest:
         profile=node.get("profile").text(),
         stack=Stack(**{key: stack.get(key).text("") for key in ("tag", "root", "release")}),
         target=_read_target(node.get("target")),
-        machine=Machine(**{key: machine.get(key).text("") for key in ("os", "kernel", "cpu")}),
+        machine=_read_machine(machine),
         health=node.get("health").each(_read_finding),
         distributions=distributions.each(_read_distribution),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit, urlunsplit
 
 # up to the last '@' before the path: a password may hold an '@' of its own
 _USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/?#\s\"]+@")
@@ -27,3 +28,17 @@ def without_places(text: str, prefix: str) -> str:
     "see 'lib/x' and '…/y'"
     """
     return _ABSOLUTE.sub(r"'…/\g<name>'", mask(text).replace(prefix.rstrip("/") + "/", ""))
+
+
+def shareable(url: str) -> str:
+    """An http or https URL without user, query (a signature, a token) and fragment; empty for any
+    other one, which leads to a file of one machine.
+
+    >>> shareable("https://me:secret@example.org/x.whl?token=1#sha256=0")
+    'https://example.org/x.whl'
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return ""
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))

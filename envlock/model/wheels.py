@@ -22,6 +22,7 @@ from envlock.model.label import same_version
 from envlock.model.record import Row, data_place
 
 _DRIVE = re.compile(r"[A-Za-z]:")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _FILE_NAME = re.compile(
     r"(?P<name>[^-]+)-(?P<version>[^-]+)(-(?P<build>\d[^-]*))?"
     r"-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl\Z"
@@ -61,6 +62,20 @@ def parse_wheel_name(file: str) -> WheelName:
             raise ValueError("not of the form name-version-python-abi-platform.whl") from None
     tags = parse_tag(f"{found['python']}-{found['abi']}-{found['platform']}")
     return WheelName(file, canonicalize_name(found["name"]), found["version"], tags)
+
+
+def rank(file: str, supported: Sequence[str]) -> int | None:
+    """How early a target's tags name one of a wheel's, 0 for the best; None where it does not
+    fit, or the name is none of a wheel.
+
+    Args:
+        supported: the target's tags, best first.
+    """
+    try:
+        tags = {str(tag) for tag in parse_wheel_name(file).tags}
+    except ValueError:
+        return None
+    return next((place for place, tag in enumerate(supported) if tag in tags), None)
 
 
 def wheel_tags_part(tags: Sequence[str]) -> str:
@@ -130,7 +145,8 @@ def encode_hash(hexa: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MemberFacts:
-    """Digests (hexadecimal, by algorithm) and size in bytes of a wheel's member."""
+    """Digests (hexadecimal, by algorithm; none where it was not read) and size in bytes of a
+    wheel's member."""
 
     digests: Mapping[str, str]
     size: int
@@ -143,7 +159,7 @@ def record_problems(
 
     Args:
         rows: RECORD.
-        members: every file in the wheel that could be read.
+        members: every file in the wheel that could be read, or is to be judged by its size alone.
         dist_info: the ``.dist-info`` folder's name.
 
     Returns:
@@ -163,6 +179,8 @@ def record_problems(
 
 
 def _row_problems(row: Row, member: MemberFacts | None) -> list[tuple[str, str]]:
+    if bad := unsafe_path(row.path):
+        return [("error", f"RECORD lists '{row.path}': {bad}")]
     if member is None:
         return [("error", f"RECORD lists '{row.path}', the wheel does not have it")]
     try:
@@ -171,7 +189,7 @@ def _row_problems(row: Row, member: MemberFacts | None) -> list[tuple[str, str]]
         return [("error", f"RECORD: '{row.path}': {error}")]
     if not algorithm:
         return [("warning", f"RECORD has no digest for '{row.path}'")]
-    if member.digests.get(algorithm) != claimed:
+    if member.digests and member.digests.get(algorithm) != claimed:
         return [("error", f"'{row.path}' has other bytes than RECORD says")]
     if row.size is not None and row.size != member.size:
         return [("error", f"'{row.path}' has {member.size} bytes, RECORD says {row.size}")]
@@ -186,16 +204,41 @@ def escape_name(name: str) -> str:
 def unsafe_path(member: str) -> str:
     """Why a member of a wheel must not be unpacked; empty when it may be."""
     # a line end of any kind would break RECORD, which every tool reads line by line
-    if member.splitlines() != [member] or "\0" in member or "\\" in member:
-        return "no portable path"
-    if member.startswith("/") or _DRIVE.match(member):
+    if member.splitlines() != [member] or _CONTROL.search(member):
+        return "control character or line end in the name" if member else "no name"
+    if "\\" in member:
+        return "a backslash, which parts folders on Windows"
+    if member.startswith("/"):
         return "absolute path"
+    if _DRIVE.match(member):
+        return "a drive letter, an absolute path on Windows"
     parts = member.rstrip("/").split("/")
     if ".." in parts:
         return "leads out of the wheel"
     if "." in parts or "" in parts:
         return "not a normal path"
     return ""
+
+
+def printable(text: str) -> str:
+    """The text with everything escaped that a terminal would act on, or that is no character."""
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text
+    )
+
+
+def foreign_data(members: Iterable[str], name: str, version: str) -> list[str]:
+    """``.data`` folders of another project: pip spreads them all, uv only a wheel's own."""
+    tops = {member.partition("/")[0] for member in members if ".data/" in member}
+    folders = sorted(top for top in tops if top.endswith(".data"))
+    return [folder for folder in folders if not _belongs(folder, ".data", name, version)]
+
+
+def _belongs(folder: str, suffix: str, name: str, version: str) -> bool:
+    found_name, _, found_version = folder.removesuffix(suffix).rpartition("-")
+    return canonicalize_name(found_name) == name and same_version(found_version, version)
 
 
 def dist_info_folder(members: Iterable[str], name: str, version: str) -> str:
@@ -211,9 +254,7 @@ def dist_info_folder(members: Iterable[str], name: str, version: str) -> str:
         raise ValueError(
             f"{len(folders)} .dist-info folders" if folders else "no .dist-info folder"
         )
-    stem = folders[0].removesuffix(".dist-info")
-    found_name, _, found_version = stem.rpartition("-")
-    if canonicalize_name(found_name) != name or not same_version(found_version, version):
+    if not _belongs(folders[0], ".dist-info", name, version):
         raise ValueError(f"'{folders[0]}' does not belong to '{name} {version}'")
     return folders[0]
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
 from envlock.adapters import files
+from envlock.adapters.resolving import Resolver
 from envlock.adapters.state import read_manifest
 from envlock.adapters.wheelfile import WheelFile, inspect_wheel
 from envlock.model.dist import Distribution
 from envlock.model.facts import Finding
-from envlock.model.health import unsatisfied
 from envlock.model.label import same_version
 from envlock.model.manifest import Manifest, is_newer_minor
 from envlock.model.wheels import parse_wheel_name
+from envlock.wheelhouse.enough import as_the_wheels_say, not_enough, resolve_alone
 from envlock.wheelhouse.folder import MANIFEST, SUMS, parse_sums, wheel_files
 
 
@@ -43,11 +46,16 @@ class CheckReport:
         return not any(finding.level == "error" for finding in self.findings)
 
 
-def check(folder: str, advance: Callable[[int], None] | None = None) -> CheckReport:
+def check(
+    folder: str,
+    advance: Callable[[int], None] | None = None,
+    resolver: Resolver | None = None,
+) -> CheckReport:
     """Reads a wheelhouse to the last byte.
 
     Args:
         advance: called with the number of wheels done since the last call.
+        resolver: one that asks no index; judges whether the wheels are enough for the target.
 
     Raises:
         UnusableInput: it has no manifest, or one that cannot be read.
@@ -69,7 +77,10 @@ def check(folder: str, advance: Callable[[int], None] | None = None) -> CheckRep
     findings += [_no_wheel(dist) for dist in bare]
     findings += [_unknown(name) for name in unknown]
     findings += _sums_findings(folder, {wheel.file: wheel.sha256 for wheel in wheels.values()})
-    findings += not_enough(manifest)
+    together = as_the_wheels_say(manifest, wheels)
+    findings += not_enough(together)
+    if resolver is not None:
+        findings += resolve_alone(together, resolver)
     if is_newer_minor(manifest):
         what = f"schema '{manifest.schema}' is newer than this envlock"
         findings.append(Finding(code="manifest.newer", subject=MANIFEST, what=what))
@@ -78,12 +89,32 @@ def check(folder: str, advance: Callable[[int], None] | None = None) -> CheckRep
         wheels=tuple(wheels.values()),
         without_wheel=tuple(dist.name for dist in bare),
         unknown=tuple(unknown),
-        findings=tuple(findings),
+        findings=tuple(_advised(finding) for finding in findings),
     )
 
 
-def _error(code: str, subject: str, what: str, hint: str = "") -> Finding:
-    return Finding(code=code, subject=subject, what=what, hint=hint, level="error")
+#: Why a fault matters and what to do about it, by the beginning of its code.
+_ADVICE = (
+    ("wheelhouse.missing", "it cannot be put back from here", "get the file again"),
+    ("wheelhouse.sums", "the folder is not as it was written", "get the file again"),
+    ("wheelhouse.tags", "no installer puts it into the target", "get the wheel for the target"),
+    ("wheelhouse.python", "pip and uv refuse it there", "get a version for the target's Python"),
+    ("wheelhouse", "it is not what was locked", "get the file again"),
+    ("wheel", "installers do something else with it, or fail", "get the wheel again"),
+    ("manifest", "what this envlock does not know is left out", "use a newer envlock"),
+)
+
+
+def _advised(finding: Finding) -> Finding:
+    """The finding with a reason and an advice, where it came without."""
+    for code, why, hint in _ADVICE:
+        if finding.code.startswith(code):
+            return replace(finding, why=finding.why or why, hint=finding.hint or hint)
+    return finding
+
+
+def _error(code: str, subject: str, what: str) -> Finding:
+    return Finding(code=code, subject=subject, what=what, level="error")
 
 
 def _wheel_findings(
@@ -93,11 +124,11 @@ def _wheel_findings(
     assert dist.wheel is not None
     file = dist.wheel.file
     if wheel is None:
-        return [_error("wheelhouse.missing", dist.name, f"'{file}' is not there", "get it again")]
+        return [_error("wheelhouse.missing", dist.name, f"'{file}' is not there")]
     found = list(wheel.problems)
     if wheel.sha256 != dist.wheel.sha256:
         what = f"sha256 is {wheel.sha256[:16]}…, the manifest says {dist.wheel.sha256[:16]}…"
-        found.append(_error("wheelhouse.sha256", file, what, "get the file again"))
+        found.append(_error("wheelhouse.sha256", file, what))
     if wheel.content and dist.content and wheel.content != dist.content:
         found.append(_error("wheelhouse.content", file, "holds other files than the manifest says"))
     if wheel.name and (wheel.name != dist.name or not same_version(wheel.version, dist.version)):
@@ -105,7 +136,20 @@ def _wheel_findings(
     if wheel.tags and not parse_wheel_name(file).fits(manifest.target.tags):
         what = f"does not fit the manifest's target ({manifest.target.tags[0]})"
         found.append(_error("wheelhouse.tags", file, what))
+    if bad := _other_python(wheel.requires_python, manifest.target.python):
+        # a rebuilt one was installed there all the same
+        level = "warning" if dist.wheel.origin == "rebuilt" else "error"
+        found.append(replace(_error("wheelhouse.python", file, bad), level=level))
     return found
+
+
+def _other_python(required: str, python: str) -> str:
+    """How a Requires-Python speaks against a target; empty where it does not."""
+    try:
+        fits = not required or SpecifierSet(required).contains(python, prereleases=True)
+    except InvalidSpecifier:
+        return ""  # pip ignores it, too
+    return "" if fits else f"requires Python '{required}', the target has {python}"
 
 
 def _no_wheel(dist: Distribution) -> Finding:
@@ -125,6 +169,7 @@ def _unknown(name: str) -> Finding:
         code="wheelhouse.unknown-wheel",
         subject=name,
         what="is in the folder, but not in its manifest",
+        why="'pip install --find-links' takes it all the same",
         hint="remove it if nobody needs it",
     )
 
@@ -156,14 +201,3 @@ def _sha256(path: str) -> str:
         return files.sha256(path)
     except OSError:
         return ""
-
-
-def not_enough(manifest: Manifest) -> list[Finding]:
-    """Requirements that the manifest's own set does not meet, beyond those it says were unmet in
-    the healthy environment."""
-    known = {(finding.code, finding.subject, finding.what) for finding in manifest.health}
-    return [
-        _error(finding.code, finding.subject, finding.what)
-        for finding in unsatisfied(manifest.distributions, manifest.target.markers)
-        if (finding.code, finding.subject, finding.what) not in known
-    ]

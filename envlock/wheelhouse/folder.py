@@ -4,19 +4,65 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
 from envlock.adapters import files
+from envlock.adapters.partial import try_lock
+from envlock.adapters.pylock import lock_text
 from envlock.adapters.state import read_manifest
 from envlock.errors import EnvlockError, UnusableInput
 from envlock.model.dist import Distribution
 from envlock.model.manifest import Manifest, dump
 
 MANIFEST = "envlock.yaml"
+LOCK = "pylock.toml"
 REQUIREMENTS = "requirements.txt"
 SUMS = "SHA256SUMS"
+_PART = ".part-"
+
+
+@contextmanager
+def scratch(folder: str) -> Iterator[str]:
+    """A folder inside a wheelhouse for what is not finished; what a killed run left of its own
+    goes, what another run is working in stays.
+
+    Raises:
+        OSError: the wheelhouse cannot be written.
+    """
+    for left in Path(folder).glob(f"{_PART}*"):
+        _clear(left)
+    with tempfile.TemporaryDirectory(prefix=_PART, dir=folder) as path:
+        descriptor = _hold(path)
+        try:
+            yield path
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+
+def _hold(path: str | os.PathLike[str]) -> int | None:
+    """A descriptor that holds a folder's lock; None where somebody else does, or nobody can."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:  # Windows opens no folders
+        return None
+    if try_lock(descriptor):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _clear(left: Path) -> None:
+    descriptor = _hold(left)
+    if descriptor is not None:
+        with suppress(OSError):
+            files.remove_tree(os.fspath(left))
+        os.close(descriptor)
 
 
 def requirements_text(manifest: Manifest) -> str:
@@ -72,12 +118,16 @@ def make_folder(folder: str) -> None:
 
 
 def write_papers(folder: str, manifest: Manifest) -> None:
-    """Writes manifest, requirements and checksums, each whole or not at all; checksums last.
+    """Writes manifest, lock, requirements and checksums, each whole or not at all; checksums last.
 
     Raises:
         UnusableInput: the folder cannot be written.
     """
-    papers = {MANIFEST: dump(manifest), REQUIREMENTS: requirements_text(manifest)}
+    papers = {
+        MANIFEST: dump(manifest),
+        LOCK: lock_text(manifest.distributions, manifest.target.markers),
+        REQUIREMENTS: requirements_text(manifest),
+    }
     wheels = [dist.wheel for dist in manifest.distributions if dist.wheel is not None]
     hashes = [(wheel.file, wheel.sha256) for wheel in wheels]
     hashes += [(name, hashlib.sha256(text.encode()).hexdigest()) for name, text in papers.items()]
@@ -101,6 +151,14 @@ def wheels_before(folder: str) -> dict[str, Distribution]:
 def wheel_files(folder: str) -> list[str]:
     """Names of the wheel files in a folder, sorted."""
     return sorted(name for name in os.listdir(folder) if name.endswith(".whl"))
+
+
+def sha256_of(path: str) -> str:
+    """sha256 of a file, hexadecimal; empty where it cannot be read."""
+    try:
+        return files.sha256(path)
+    except OSError:
+        return ""
 
 
 def cannot_write(folder: str, error: OSError) -> UnusableInput:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
+from typing import TypeAlias
 
 from envlock.adapters import files
+from envlock.adapters.deflating import COMPRESSORS, FAST, Compressor
 from envlock.adapters.installed import Installed, read_installed
 from envlock.model.dist import Distribution, WheelRef
 from envlock.model.facts import Finding, Target
@@ -16,17 +18,20 @@ from envlock.model.manifest import Manifest
 from envlock.wheelhouse.folder import (
     cannot_write,
     make_folder,
+    scratch,
     wheel_files,
     wheels_before,
     write_papers,
 )
-from envlock.wheelhouse.rebuild import Rebuilt, rebuild
+from envlock.wheelhouse.owners import Owners
+from envlock.wheelhouse.rebuild import Packing, Rebuilt, rebuild
 
-_PART = ".part-"
 #: envlock installed into the target is a tool there, and no part of what is kept.
 _OWN = "envlock"
 
 Advance = Callable[[int], None]
+#: Judges a distribution once its wheel was read back.
+Later: TypeAlias = Callable[[], "Distribution | None"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +51,34 @@ class Harvest:
     findings: tuple[Finding, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """What people may want of a harvest.
+
+    Attributes:
+        in_force: the manifest was written before, so its content digests speak for the files on
+            the disk. Otherwise it was read off the target just now, and only RECORD can tell that
+            a file was changed.
+        compress: name of a compressor; wheels that another one made are made again. None: the
+            default one, and wheels that are there stay.
+        untracked: pack the files in a distribution's own folders that no RECORD lists.
+    """
+
+    in_force: bool = True
+    compress: str | None = None
+    untracked: bool = False
+
+    @property
+    def compressor(self) -> Compressor:
+        """What makes the wheels."""
+        return COMPRESSORS[self.compress] if self.compress else FAST
+
+
 def harvest(
     target: Target,
     manifest: Manifest,
     folder: str,
-    *,
-    in_force: bool = True,
+    how: How | None = None,
     advance: Advance | None = None,
 ) -> Harvest:
     """Rebuilds a wheel for every installed distribution but editables and envlock's own.
@@ -59,9 +86,6 @@ def harvest(
     Args:
         manifest: what the target should be.
         folder: the wheelhouse; made if it is not there. Wheels in it that are right are kept.
-        in_force: the manifest was written before, so its content digests speak for the files on
-            the disk. Otherwise it was read off the target just now, and only RECORD can tell that
-            a file was changed.
         advance: called with the number of files done since the last call.
 
     Raises:
@@ -70,14 +94,22 @@ def harvest(
     make_folder(folder)
     installed = {dist.name: dist for dist in read_installed(target.layout)}
     before = wheels_before(folder)
-    work = _Work(target, folder, in_force, advance or (lambda count: None))
     wanted = [dist for dist in manifest.distributions if dist.name != _OWN]
     try:
-        _clear(folder)
-        with tempfile.TemporaryDirectory(prefix=_PART, dir=folder) as staging:
-            entries = [work.known(d, installed, before, staging) for d in wanted]
+        with (
+            scratch(folder) as staging,
+            ThreadPoolExecutor(1) as reader,
+        ):
+            how = how or How()
+            packing = Packing(
+                target=target, staging=staging, compressor=how.compressor, advance=advance
+            )
+            work = _Work(packing, folder, how, Owners(installed.values(), target.layout), reader)
+            # a wheel is read back and judged while the next one is packed
+            later = [work.known(dist, installed, before) for dist in wanted]
             for name in sorted(set(installed) - {dist.name for dist in manifest.distributions}):
-                entries += work.new(installed[name], staging)
+                later += work.new(installed[name])
+            entries = [entry for judge in later if (entry := judge()) is not None]
     except OSError as error:
         raise cannot_write(folder, error) from error
     result = replace(manifest, distributions=tuple(sorted(entries, key=lambda dist: dist.key)))
@@ -88,12 +120,6 @@ def harvest(
         kept=tuple(work.kept),
         findings=(*work.findings, *_strangers(folder, result)),
     )
-
-
-def _clear(folder: str) -> None:
-    """Removes what a run that was killed left behind."""
-    for left in Path(folder).glob(f"{_PART}*"):
-        files.remove_tree(os.fspath(left))
 
 
 def _strangers(folder: str, manifest: Manifest) -> list[Finding]:
@@ -114,9 +140,11 @@ def _strangers(folder: str, manifest: Manifest) -> list[Finding]:
 class _Work:
     """One harvest: what it has packed, kept and found so far."""
 
-    def __init__(self, target: Target, folder: str, in_force: bool, advance: Advance) -> None:
-        self._target, self._folder = target, folder
-        self._in_force, self._advance = in_force, advance
+    def __init__(
+        self, packing: Packing, folder: str, how: How, owners: Owners, reader: Executor
+    ) -> None:
+        self._packing, self._folder, self._how = packing, folder, how
+        self._owners, self._reader = owners, reader
         self.packed: list[WheelRef] = []
         self.kept: list[WheelRef] = []
         self.findings: list[Finding] = []
@@ -126,56 +154,89 @@ class _Work:
         dist: Distribution,
         installed: Mapping[str, Installed],
         before: Mapping[str, Distribution],
-        staging: str,
-    ) -> Distribution:
+    ) -> Later:
         """A distribution of the manifest, with its wheel if there is one now."""
-        old = before.get(dist.name)
-        if old is not None and self._still_right(dist, old):
-            assert old.wheel is not None
-            self.kept.append(old.wheel)
-            self._advance(dist.files)
-            return replace(dist, wheel=old.wheel)
+        old, there = before.get(dist.name), installed.get(dist.name)
+        more = self._owners.untracked(there) if there is not None and not there.reason else {}
+        if old is not None and self._still_right(dist, old) and not (more and self._how.untracked):
+            if self._packing.advance:
+                self._packing.advance(dist.files)
+            return partial(self._keep, dist, old)
         bare = replace(dist, wheel=None)
-        there = installed.get(dist.name)
+        if there is None or dist.editable or there.editable or not dist.content:
+            return partial(self._without, bare, there)
+        if there.version != dist.version:
+            return partial(self._without, bare, there)
+        made = self._pack(there, more)
+        return lambda: self._judge(bare, made(), self._how.in_force)
+
+    def _keep(self, dist: Distribution, old: Distribution) -> Distribution:
+        assert old.wheel is not None
+        self.kept.append(old.wheel)
+        return replace(dist, wheel=old.wheel)
+
+    def _without(self, dist: Distribution, there: Installed | None) -> Distribution:
         if dist.editable or (there is not None and there.editable):
             self._find("harvest.editable", dist, "is installed in development mode", level="info")
         elif not dist.content:
             self._not_kept(dist, dist.reason or "the manifest has no content digest for it")
         elif there is None:
             self._find("harvest.not-installed", dist, f"'{dist.version}' is not installed any more")
-        elif there.version != dist.version:
+        else:
             what = f"'{there.version}' is installed, the manifest has '{dist.version}'"
             self._find("harvest.changed", dist, what)
-        else:
-            made = rebuild(there, self._target, staging, self._advance)
-            return replace(dist, wheel=self._judge(dist, made, self._in_force))
-        return bare
+        return dist
 
-    def new(self, there: Installed, staging: str) -> list[Distribution]:
+    def _pack(self, there: Installed, more: Mapping[str, str]) -> Callable[[], Rebuilt]:
+        """Writes the wheel now; the result is judged in the background."""
+        judge = rebuild(there, self._packing, more if self._how.untracked else None)
+        made = self._reader.submit(judge)
+
+        def wait() -> Rebuilt:
+            if more:
+                self._tell_untracked(there, list(more))
+            return made.result()
+
+        return wait
+
+    def _tell_untracked(self, there: Installed, places: Sequence[str]) -> None:
+        told = "packed" if self._how.untracked else "not packed"
+        self.findings.append(
+            Finding(
+                code="harvest.untracked",
+                subject=there.name,
+                what=f"{told}: {_named(places)} in its folders, and no RECORD lists it",
+                why="" if self._how.untracked else "no installer put it there",
+                hint="" if self._how.untracked else "pack it, too: --with-untracked",
+                level="info" if self._how.untracked else "warning",
+            )
+        )
+
+    def new(self, there: Installed) -> list[Later]:
         """A distribution that the manifest does not have."""
         if there.editable or there.name == _OWN:
             return []
-        made = rebuild(there, self._target, staging, self._advance)
+        made = self._pack(there, self._owners.untracked(there) if not there.reason else {})
+        return [lambda: self._judge_new(there, made())]
+
+    def _judge_new(self, there: Installed, made: Rebuilt) -> Distribution | None:
         dist = Distribution(
             name=there.name,
             version=there.version,
             requires=there.metadata.requires,
-            content=made.content,
-            files=len(made.files),
-            bytes=sum(found.size for found in made.files.values()),
-            executable=_executable(made.files),
             reason=made.reason,
         )
-        wheel = self._judge(dist, made, False)
-        if wheel is not None:
-            what = f"'{there.version}' is not in the manifest; packed all the same"
-            self._find(
-                "harvest.new", dist, what, "lock it: envlock snapshot, then harvest", "warning"
-            )
-        return [replace(dist, wheel=wheel)] if wheel is not None else []
+        found = self._judge(dist, made, False)
+        if found.wheel is None:
+            return None
+        what = f"'{there.version}' is not in the manifest; packed all the same"
+        self._find("harvest.new", dist, what, "lock it: envlock snapshot, then harvest", "warning")
+        return found
 
     def _still_right(self, dist: Distribution, old: Distribution) -> bool:
         if old.wheel is None or not dist.content or old.content != dist.content:
+            return False
+        if self._how.compress and old.wheel.compressor != self._packing.compressor.version:
             return False
         try:
             found = files.sha256(os.path.join(self._folder, old.wheel.file))
@@ -183,35 +244,49 @@ class _Work:
             return False
         return found == old.wheel.sha256
 
-    def _judge(self, dist: Distribution, made: Rebuilt, locked: bool) -> WheelRef | None:
-        """The wheel under its final name, unless its content is not what it should be.
+    def _judge(self, dist: Distribution, made: Rebuilt, locked: bool) -> Distribution:
+        """The distribution with its wheel, which now has its final name; without one when its
+        content is not what it should be.
 
         Args:
             locked: the content digest of ``dist`` was written before the files were read now.
         """
-        if made.reason:
+        if made.reason or made.wheel is None:
             self._not_kept(dist, made.reason)
-            return None
-        changed = _files(made.mismatched)
-        if made.content != dist.content:
+            return dist
+        writers = {
+            place: self._owners.writers(place, dist.name, made.files[place].hex)
+            for place in made.mismatched
+        }
+        changed = _changed([place for place, names in writers.items() if not names])
+        if locked and made.tracked != dist.content:
             what = f"'{dist.version}' has other bytes than the manifest says"
-            self._find(
-                "harvest.changed",
-                dist,
-                f"{what}: {changed} not as RECORD says" if changed else what,
-            )
-            return None
+            told = _changed(made.mismatched)
+            told = f"{what}: {told} not as RECORD says" if told else what
+            self._find("harvest.changed", dist, told)
+            return dist
         if changed and not locked:
             self._find("harvest.record", dist, f"{changed} not what its RECORD says")
-            return None
+            return replace(dist, content=made.tracked)
         if changed:
             what = f"{changed} not what its RECORD says; packed, as the manifest has it so"
             self._find("harvest.record", dist, what, level="warning")
-        file = os.path.basename(made.path)
-        os.replace(made.path, os.path.join(self._folder, file))
-        wheel = WheelRef(file=file, sha256=made.sha256, size=made.size, origin="rebuilt")
-        self.packed.append(wheel)
-        return wheel
+        for place, names in writers.items():
+            if names:
+                what = f"'{place}' is as '{names[0]}' wrote it, which owns it, too; packed so"
+                self._find("harvest.two-owners", dist, what, level="warning")
+        os.replace(made.path, os.path.join(self._folder, made.wheel.file))
+        self.packed.append(made.wheel)
+        if made.content == dist.content:
+            return replace(dist, wheel=made.wheel)
+        return replace(  # RECORD alone was read before, or more was packed
+            dist,
+            wheel=made.wheel,
+            content=made.content,
+            files=len(made.files),
+            bytes=sum(found.size for found in made.files.values()),
+            executable=tuple(sorted({*dist.executable, *_executable(made.files)})),
+        )
 
     def _not_kept(self, dist: Distribution, reason: str) -> None:
         level = "error" if dist.protected or dist.content else "warning"
@@ -239,13 +314,16 @@ class _Work:
         )
 
 
+def _named(places: Sequence[str]) -> str:
+    """``'lib/a.py'``, or ``'lib/a.py' and 2 more``."""
+    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    return f"'{places[0]}'{more}"
+
+
 def _executable(packed: Mapping[str, files.Hashed]) -> tuple[str, ...]:
     return tuple(sorted(p for p, f in packed.items() if f.executable and not p.startswith("bin/")))
 
 
-def _files(places: tuple[str, ...]) -> str:
+def _changed(places: Sequence[str]) -> str:
     """``'lib/a.py' and 2 more are``; empty for none."""
-    if not places:
-        return ""
-    more = f" and {len(places) - 1} more are" if len(places) > 1 else " is"
-    return f"'{places[0]}'{more}"
+    return f"{_named(places)} {'are' if len(places) > 1 else 'is'}" if places else ""

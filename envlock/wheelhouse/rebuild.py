@@ -12,12 +12,15 @@ import re
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from envlock.adapters.deflating import FAST, Compressor
 from envlock.adapters.files import Hashed
 from envlock.adapters.installed import Installed, content_paths, recorded_digests
 from envlock.adapters.wheelfile import inspect_wheel
 from envlock.adapters.wheelwriter import Member, write_wheel
+from envlock.model.dist import WheelRef
 from envlock.model.facts import Target
 from envlock.model.record import HEAD_BYTES, content_digest, script_head
 from envlock.model.wheels import (
@@ -34,72 +37,112 @@ _FOLDER_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """How wheels are made.
+
+    Attributes:
+        target: whose files are packed.
+        staging: an existing folder; a wheel has its final name there.
+        compressor: how members are written.
+        advance: called with the number of files done since the last call.
+    """
+
+    target: Target
+    staging: str
+    compressor: Compressor = FAST
+    advance: Callable[[int], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
     """A wheel in the staging folder, or the reason why there is none.
 
     Attributes:
         path: the wheel; empty when there is none.
-        sha256: of the file, hexadecimal.
-        size: of the file, bytes.
+        wheel: its name, hash and size.
         content: content digest of what was packed.
+        tracked: the same of what RECORD lists; differs where more was packed.
         files: what was packed, by place.
         mismatched: places whose bytes are not what RECORD says.
         reason: why there is no wheel.
     """
 
     path: str = ""
-    sha256: str = ""
-    size: int = 0
+    wheel: WheelRef | None = None
     content: str = ""
+    tracked: str = ""
     files: Mapping[str, Hashed] = field(default_factory=dict)
     mismatched: tuple[str, ...] = ()
     reason: str = ""
 
 
 def rebuild(
-    dist: Installed, target: Target, staging: str, advance: Callable[[int], None] | None = None
-) -> Rebuilt:
+    dist: Installed, packing: Packing, more: Mapping[str, str] | None = None
+) -> Callable[[], Rebuilt]:
     """Packs the installed files of a distribution into a wheel, each read once.
 
     Args:
-        staging: an existing folder; the wheel has its final name there.
-        advance: called with the number of files done since the last call.
+        more: absolute paths of further files, by place, that RECORD does not list.
+
+    Returns:
+        What reads the wheel back and judges it: something to do while the next one is packed.
 
     Raises:
         OSError: the staging folder cannot be written (disk full).
     """
-    places, reason = content_paths(dist, target.layout)
+    target = packing.target
+    tracked, reason = content_paths(dist, target.layout)
+    places = {**(more or {}), **tracked}
     info_text = _read(os.path.join(dist.path, "WHEEL"))
     if dist.reason or reason or info_text is None:
-        return Rebuilt(reason=dist.reason or reason or "no WHEEL file")
+        return _none(dist.reason or reason or "no WHEEL file")
     info = parse_wheel_info(info_text)
     members, reason = _members(dist, places, info)
     if reason:
-        return Rebuilt(reason=reason)
+        return _none(reason)
     tags = wheel_tags_part(info.tags) if info.tag_set else _derived_tags(target, places)
-    path = os.path.join(staging, wheel_file_name(dist.name, dist.version, info.build, tags))
+    file = wheel_file_name(dist.name, dist.version, info.build, tags)
+    path = os.path.join(packing.staging, file)
     try:
-        written = write_wheel(path, list(members.values()), dist.dist_info, advance)
+        written = write_wheel(
+            path, list(members.values()), dist.dist_info, packing.advance, packing.compressor
+        )
     except OSError as error:
         if error.errno in _FOLDER_FAULTS:
             raise
-        return Rebuilt(reason=f"'{error.filename}': {error.strerror or error}")
+        return _none(f"'{error.filename}': {error.strerror or error}")
     packed = {place: written[member.name] for place, member in members.items()}
-    return _judged(dist, target, path, packed)
+    return partial(_judged, dist, packing, path, (packed, tracked))
 
 
-def _judged(dist: Installed, target: Target, path: str, packed: Mapping[str, Hashed]) -> Rebuilt:
+def _none(reason: str) -> Callable[[], Rebuilt]:
+    return lambda: Rebuilt(reason=reason)
+
+
+def _judged(
+    dist: Installed,
+    packing: Packing,
+    path: str,
+    content: tuple[Mapping[str, Hashed], Mapping[str, str]],
+) -> Rebuilt:
     """The wheel read back: sound, whole, and with the content that was packed."""
+    packed, tracked = content
     wheel = inspect_wheel(path, members=False, inflate=True)
     if wheel.errors:
         wrong = "; ".join(problem.what for problem in wheel.errors)
         return Rebuilt(reason=f"it makes no sound wheel: {wrong}")
-    claimed = recorded_digests(dist, target.layout)
+    claimed = recorded_digests(dist, packing.target.layout)
     return Rebuilt(
         path=path,
-        sha256=wheel.sha256,
-        size=wheel.size,
+        wheel=WheelRef(
+            file=wheel.file,
+            sha256=wheel.sha256,
+            size=wheel.size,
+            origin="rebuilt",
+            compressor=packing.compressor.version,
+        ),
         content=content_digest((place, found.hex) for place, found in packed.items()),
+        tracked=content_digest((place, packed[place].hex) for place in tracked),
         files=packed,
         mismatched=tuple(
             sorted(

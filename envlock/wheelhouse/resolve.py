@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from packaging.utils import canonicalize_name
 
-from envlock.adapters import files
+from envlock.adapters.found_wheels import as_requirement, local_path
 from envlock.adapters.installer import pins
-from envlock.adapters.resolving import Downloader, Pin, Question, Resolver
+from envlock.adapters.resolving import Builder, Downloader, Pin, Question, Resolver
 from envlock.adapters.wheelfile import WheelFile, inspect_wheel
 from envlock.errors import Refused
 from envlock.model.dist import Distribution, WheelRef
 from envlock.model.facts import Finding
-from envlock.model.health import applies, parse_requirement, satisfies
+from envlock.model.health import (
+    REQUIREMENT_CODES,
+    applies,
+    parse_requirement,
+    satisfies,
+    unsatisfied,
+)
 from envlock.model.label import same_version
 from envlock.model.manifest import LockedTarget, Manifest
+from envlock.model.masking import shareable
 from envlock.model.wheels import parse_wheel_name
-from envlock.wheelhouse.check import not_enough
+from envlock.wheelhouse.at_hand import fetch_vendor, look
+from envlock.wheelhouse.enough import not_enough
 from envlock.wheelhouse.folder import (
     cannot_write,
     make_folder,
-    wheel_files,
+    scratch,
+    sha256_of,
     wheels_before,
     write_papers,
 )
+from envlock.wheelhouse.settled import settled
+from envlock.wheelhouse.sources import build_pure, resolve, source_mark
+
+#: Distributions that carry the public runtimes of an accelerator (CUDA's names on public indexes),
+#: and the compiler that the public builds bring with them.
+_PUBLIC_RUNTIME = re.compile(r"(nvidia-|cuda-|triton\Z|pytorch-triton|rocm-sdk)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,21 +54,45 @@ class Built:
         added: distributions that are new or have moved.
         held: distributions that the request needs and the target has.
         findings: moves, and requirements that the new set does not meet.
+        new: number of wheels that were not in the folder before.
+        fetched: their bytes.
     """
 
     manifest: Manifest
     added: tuple[Distribution, ...]
     held: tuple[Distribution, ...]
     findings: tuple[Finding, ...]
+    new: int = 0
+    fetched: int = 0
 
 
-def build(
-    folder: str,
-    manifest: Manifest,
-    wanted: tuple[Sequence[str], Sequence[str]],
-    resolver: Resolver,
-    downloader: Downloader,
-) -> Built:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a build is asked for.
+
+    Attributes:
+        requirements: as typed; paths of wheels among them.
+        files: paths of requirements files.
+        links: further folders and pages with links to files.
+        places: folders with links that are configured for every tool.
+    """
+
+    requirements: Sequence[str] = ()
+    files: Sequence[str] = ()
+    links: Sequence[str] = ()
+    places: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What does the work of a build."""
+
+    resolver: Resolver
+    downloader: Downloader
+    builder: Builder
+
+
+def build(folder: str, manifest: Manifest, asked: Asked, tools: Tools) -> Built:
     """Adds to a wheelhouse what a target needs to get some more distributions.
 
     A protected build never moves; others keep their version unless a request demands another.
@@ -61,34 +100,57 @@ def build(
     Args:
         folder: the wheelhouse; made if it is not there.
         manifest: what the target has.
-        wanted: requirements, and paths of requirements files.
 
     Raises:
-        Refused: there is no solution, or a downloaded wheel cannot be used.
+        Refused: there is no solution, a downloaded wheel cannot be used, or a source that is
+            needed is no pure Python.
         ProgramFailed: an index cannot be reached, or a program is missing.
         UnusableInput: the folder cannot be written.
     """
     make_folder(folder)
-    present = present_wheels(folder, manifest)
+    try:
+        there = set(os.listdir(folder))
+        with scratch(folder) as private:
+            done = _build(folder, manifest, asked, tools, private)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    new = [dist for dist in done.added if dist.wheel and dist.wheel.file not in there]
+    return replace(done, fetched=sum(dist.wheel.size or 0 for dist in new if dist.wheel),
+                   new=len(new))  # fmt: skip
+
+
+def _build(folder: str, manifest: Manifest, asked: Asked, tools: Tools, private: str) -> Built:
+    named = os.path.join(private, "named")
+    os.mkdir(named)
+    hand = look(folder, manifest, (*asked.links, *asked.places, *asked.requirements), named)
+    links = (named, *(os.path.abspath(local_path(one)) if local_path(one) else one
+                      for one in asked.links))  # fmt: skip
     question = Question(
-        requirements=tuple(wanted[0]),
-        files=tuple(os.path.abspath(path) for path in wanted[1]),
+        requirements=tuple(as_requirement(one, hand.wheels) for one in asked.requirements),
+        files=tuple(os.path.abspath(path) for path in asked.files),
         held=tuple(replace(dist, requires=met(dist, manifest)) for dist in manifest.distributions),
         constraints=constraints(manifest),
         target=manifest.target,
+        links=links,
     )
-    found = resolver.resolve(question)
+    found = settled(folder, manifest, question) or resolve(tools.resolver, question)
     refuse_moves(found, manifest)
     fresh = [pin for pin in found if not _same(pin, manifest.find(pin.name))]
-    added = _fetch(fresh, folder, manifest, downloader)
-    result = _afterwards(manifest, added, present)
+    added = _fetch(fresh, folder, manifest.target, tools, private)
+    fetch_vendor(folder, manifest, hand, tools.downloader)
+    result = _afterwards(manifest, added, hand.present)
     write_papers(folder, result)
     names = {pin.name for pin in found} - {dist.name for dist in added}
     return Built(
         manifest=result,
         added=tuple(added),
         held=tuple(dist for dist in manifest.distributions if dist.name in names),
-        findings=(*moves(manifest, added), *not_enough(result)),
+        findings=(
+            *hand.findings,
+            *moves(manifest, added),
+            *public_runtimes(manifest, added),
+            *not_enough(result),
+        ),
     )
 
 
@@ -113,16 +175,20 @@ def _is_met(raw: str, manifest: Manifest) -> bool:
 
 
 def constraints(manifest: Manifest) -> tuple[str, ...]:
-    """What a resolution must not break: the protected builds, and whatever the distributions of
-    the target ask of each other and have."""
+    """What a resolution must not break: the protected builds, and what the distributions of the
+    target ask of each other. What is not there is bounded as well, so that what comes in suits
+    those that are; only a bound that the target itself breaks is none."""
     lines = set(pins([(d.name, d.version) for d in manifest.protected], arbitrary=False))
     for dist in manifest.distributions:
-        for raw in met(dist, manifest):
+        for raw in dist.requires:
             requirement = parse_requirement(raw)
             if requirement is None or requirement.url or not requirement.specifier:
                 continue
-            if applies(requirement, manifest.target.markers):
-                lines.add(f"{canonicalize_name(requirement.name)}{requirement.specifier}")
+            name = canonicalize_name(requirement.name)
+            there = manifest.find(name)
+            broken = there is not None and not satisfies(there.version, requirement.specifier)
+            if applies(requirement, manifest.target.markers) and not broken:
+                lines.add(f"{name}{requirement.specifier}")
     return tuple(sorted(lines))
 
 
@@ -156,53 +222,65 @@ def moves(manifest: Manifest, added: Iterable[Distribution]) -> list[Finding]:
     ]
 
 
-def present_wheels(folder: str, manifest: Manifest) -> dict[str, WheelRef]:
-    """Wheels of the manifest's distributions that the folder has already, by name."""
-    before = wheels_before(folder)
-    found = {}
-    for dist in manifest.distributions:
-        for known in (dist, before.get(dist.name)):
-            if known is None or known.wheel is None or known.content != dist.content:
-                continue
-            if _sha256(os.path.join(folder, known.wheel.file)) == known.wheel.sha256:
-                found[dist.name] = known.wheel
-    return found
-
-
-def _sha256(path: str) -> str:
-    try:
-        return files.sha256(path)
-    except OSError:
-        return ""
+def public_runtimes(manifest: Manifest, added: Iterable[Distribution]) -> list[Finding]:
+    """What belongs to the public builds of a stack, and was added beside a vendor's."""
+    vendor = next((str(dist) for dist in manifest.protected if dist.vendor), "")
+    return [
+        Finding(
+            code="build.public-runtime",
+            subject=dist.name,
+            what=f"'{dist.version}' comes with public builds, and '{vendor}' is none",
+            why="it is of no use to the vendor's build, or stands in its way",
+            hint="see which request needs it: envlock wheelhouse check; leave that one out",
+        )
+        for dist in added
+        if vendor and _PUBLIC_RUNTIME.match(dist.name)
+    ]
 
 
 def _fetch(
-    wanted: Sequence[Pin], folder: str, manifest: Manifest, downloader: Downloader
+    wanted: Sequence[Pin], folder: str, target: LockedTarget, tools: Tools, scratch: str
 ) -> list[Distribution]:
-    """Downloads what the folder does not have, and gives it its final name once it is judged."""
+    """Gets what the folder does not have, and judges it.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
     have = {name: dist for name, dist in wheels_before(folder).items() if dist.wheel is not None}
     there = [pin for pin in wanted if _is_there(pin, have.get(pin.name), folder)]
     missing = [pin for pin in wanted if pin not in there]
     added = [replace(have[pin.name], protected=False, vendor=()) for pin in there]
-    if not missing:
-        return added
-    try:
-        with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as staging:
-            downloader.download(missing, manifest.target, staging)
-            wheels = [inspect_wheel(os.path.join(staging, f)) for f in wheel_files(staging)]
-            _refuse_bad(missing, wheels, manifest.target)
-            for wheel in wheels:
-                os.replace(wheel.path, os.path.join(folder, wheel.file))
-    except OSError as error:
-        raise cannot_write(folder, error) from error
-    return added + [entry(wheel) for wheel in wheels]
+    from_source = [pin for pin in missing if not pin.wheels and pin.sdist is not None]
+    built = build_pure(tools.builder, from_source, scratch)
+    ready = [pin for pin in missing if pin not in from_source]
+    names = tools.downloader.download(ready, target, folder) if ready else ()
+    wheels = [inspect_wheel(os.path.join(folder, name)) for name in names]
+    _refuse_bad(ready, wheels, target)
+    _refuse_bad([replace(b.pin, hashes=()) for b in built], [b.wheel for b in built], target)
+    for one in built:
+        os.replace(one.wheel.path, os.path.join(folder, one.wheel.file))
+    pins = {pin.name: pin for pin in ready}
+    return [
+        *added,
+        *(entry(wheel, pins[wheel.name].origin, _url_of(pins[wheel.name])) for wheel in wheels),
+        *(entry(one.wheel, "built", one.url) for one in built),
+    ]
+
+
+def _url_of(pin: Pin) -> str:
+    """Where a wheel that the request names itself can be had; an index needs no saying."""
+    return shareable(pin.wheels[0].urls[0]) if pin.origin == "url" and pin.wheels else ""
 
 
 def _is_there(pin: Pin, dist: Distribution | None, folder: str) -> bool:
     if dist is None or dist.wheel is None or not _same(pin, dist):
         return False
-    sha256 = _sha256(os.path.join(folder, dist.wheel.file))
-    return sha256 == dist.wheel.sha256 and sha256 in pin.hashes
+    sha256 = sha256_of(os.path.join(folder, dist.wheel.file))
+    if sha256 != dist.wheel.sha256:
+        return False
+    if pin.wheels or pin.hashes:
+        return sha256 in pin.hashes
+    return dist.wheel.origin == "built" and dist.wheel.url == source_mark(pin) != ""
 
 
 def _refuse_bad(wanted: Sequence[Pin], wheels: Sequence[WheelFile], target: LockedTarget) -> None:
@@ -212,18 +290,23 @@ def _refuse_bad(wanted: Sequence[Pin], wheels: Sequence[WheelFile], target: Lock
     hashes = {pin.name: pin.hashes for pin in wanted}
     bad = [f"'{problem.subject}': {problem.what}" for w in wheels for problem in w.errors]
     for wheel in wheels:
-        if wheel.sha256 not in hashes.get(wheel.name, ()):
+        expected = hashes.get(wheel.name)
+        if expected is None or (expected and wheel.sha256 not in expected):
             bad.append(f"'{wheel.file}' has other bytes than the index said")
         elif not parse_wheel_name(wheel.file).fits(target.tags):
             bad.append(f"'{wheel.file}' does not fit the target")
     got = {wheel.name for wheel in wheels}
     bad += [f"'{pin.name} {pin.version}' was not found" for pin in wanted if pin.name not in got]
     if bad:
+        for wheel in wheels:
+            if any(f"'{wheel.file}'" in said for said in bad):
+                os.unlink(wheel.path)
         raise Refused(f"wheelhouse: {'; '.join(bad)}", "try another index or another version")
 
 
-def entry(wheel: WheelFile) -> Distribution:
+def entry(wheel: WheelFile, origin: str = "index", url: str = "") -> Distribution:
     """A manifest's entry for what a wheel will put into a target."""
+    ref = WheelRef(file=wheel.file, sha256=wheel.sha256, size=wheel.size, origin=origin, url=url)
     return Distribution(
         name=wheel.name,
         version=wheel.version,
@@ -232,7 +315,7 @@ def entry(wheel: WheelFile) -> Distribution:
         files=len(wheel.files),
         bytes=sum(found.size for found in wheel.files.values()),
         executable=wheel.executable,
-        wheel=WheelRef(file=wheel.file, sha256=wheel.sha256, size=wheel.size, origin="index"),
+        wheel=ref,
     )
 
 
@@ -246,5 +329,11 @@ def _afterwards(
         for dist in manifest.distributions
         if dist.name not in fresh
     ]
-    together = sorted([*stays, *fresh.values()], key=lambda dist: dist.key)
-    return replace(manifest, distributions=tuple(together))
+    together = tuple(sorted([*stays, *fresh.values()], key=lambda dist: dist.key))
+    still = {(one.subject, one.what) for one in unsatisfied(together, manifest.target.markers)}
+    health = [
+        one
+        for one in manifest.health
+        if one.code not in REQUIREMENT_CODES or (one.subject, one.what) in still
+    ]
+    return replace(manifest, distributions=together, health=tuple(health))

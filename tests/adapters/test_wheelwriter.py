@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from isal import isal_zlib
 
 from envlock.adapters import wheelwriter
+from envlock.adapters.deflating import BEST, COMPRESSORS, FAST, NONE, Compressor
 from envlock.adapters.wheelfile import WheelFile, inspect_wheel
 from envlock.adapters.wheelwriter import CHUNK, Member, write_wheel
 
@@ -21,7 +22,12 @@ INFO = "Pkg-1.0.dist-info"
 FILE = "pkg-1.0-py3-none-any.whl"
 
 
-def pack(folder: Path, files: dict[str, tuple[bytes, bool]], out: Path) -> WheelFile:
+def pack(
+    folder: Path,
+    files: dict[str, tuple[bytes, bool]],
+    out: Path,
+    compressor: Compressor = FAST,
+) -> WheelFile:
     """Files on the disk, written as a wheel, inspected."""
     files = files | {
         f"{INFO}/METADATA": (b"Metadata-Version: 2.1\nName: Pkg\nVersion: 1.0\n", False),
@@ -36,7 +42,7 @@ def pack(folder: Path, files: dict[str, tuple[bytes, bool]], out: Path) -> Wheel
         members.append(Member(name=name, path=str(path), executable=executable, script=script))
     out.mkdir(parents=True, exist_ok=True)
     random.Random(len(files)).shuffle(members)
-    write_wheel(str(out / FILE), members, INFO)
+    write_wheel(str(out / FILE), members, INFO, compressor=compressor)
     return inspect_wheel(str(out / FILE))
 
 
@@ -118,11 +124,11 @@ def test_output_does_not_depend_on_addresses() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(isal_zlib, "compressobj", prepare)
-        first = wheelwriter._deflate_start(memoryview(data), isal_zlib.Z_FINISH)
+        first = FAST.whole(memoryview(data))
     blocks = []
     for _ in range(20):
         blocks.append(bytearray(200_000))  # so that the next compressor lies elsewhere
-        assert wheelwriter._deflate_start(memoryview(data), isal_zlib.Z_FINISH) == first
+        assert FAST.whole(memoryview(data)) == first
     assert len(made) == 1
     assert zlib.decompress(first, -15) == data
 
@@ -147,18 +153,42 @@ _FILES = st.dictionaries(
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(_FILES)
-def test_write_and_inspect(tmp_path: Path, files: dict[str, tuple[bytes, bool]]) -> None:
+@given(_FILES, st.sampled_from(list(COMPRESSORS.values())))
+def test_write_and_inspect(
+    tmp_path: Path, files: dict[str, tuple[bytes, bool]], compressor: Compressor
+) -> None:
     """Whatever is packed comes out: content, exec bits, and a RECORD that is right."""
     folder = tmp_path / "run"
     shutil.rmtree(folder, ignore_errors=True)
-    found = pack(folder / "files", files, folder / "out")
+    found = pack(folder / "files", files, folder / "out", compressor)
     assert [p for p in found.problems if p.code != "wheel.duplicate"] == []
     with zipfile.ZipFile(folder / "out" / FILE) as archive:
         for name, (data, executable) in files.items():
             if "/scripts/" not in name:
                 assert archive.read(name) == data
             assert bool(archive.getinfo(name).external_attr >> 16 & 0o100) == executable
+
+
+def test_sizes(tmp_path: Path) -> None:
+    """Each compressor does what its name says, across chunks."""
+    text = b"".join(f"line {n * n} of a text\n".encode() for n in range(3 * CHUNK // 20))
+    sizes = {}
+    for one in COMPRESSORS.values():
+        found = pack(tmp_path / f"files {one.name}", {"pkg/text": (text, False)},
+                     tmp_path / f"out {one.name}", one)  # fmt: skip
+        assert found.problems == ()
+        sizes[one.name] = found.size
+    assert sizes["best"] < sizes["fast"] < len(text) < sizes["none"]
+
+
+def test_stored_is_what_the_specification_says(tmp_path: Path) -> None:
+    """No program and no version has a part in it: the bytes can be written down."""
+    pack(tmp_path / "files", {"pkg/a": (b"abc", False)}, tmp_path / "out", NONE)
+    data = (tmp_path / "out" / FILE).read_bytes()
+    crc = zlib.crc32(b"abc").to_bytes(4, "little")
+    head = b"PK\3\4" + b"\x14\0" + bytes(4) + b"\0\0\x21\0" + crc + b"\3\0\0\0" * 2
+    assert data.startswith(head + b"\5\0\0\0" + b"pkg/a" + b"abc")
+    assert BEST.version.startswith("zlib ") and FAST.version.startswith("isa-l ")
 
 
 def test_large_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,22 +216,3 @@ def test_many_members(tmp_path: Path) -> None:
     write_wheel(str(tmp_path / FILE), members, INFO)
     found = inspect_wheel(str(tmp_path / FILE))
     assert found.problems == () and len(found.files) == 66_002
-
-
-@pytest.mark.long
-def test_five_gigabytes(tmp_path: Path) -> None:
-    with open(tmp_path / "sparse", "wb") as file:
-        file.truncate(5 << 30)
-    (tmp_path / "meta").write_bytes(b"Metadata-Version: 2.1\nName: Pkg\nVersion: 1.0\n")
-    (tmp_path / "wheel").write_bytes(b"Wheel-Version: 1.0\nTag: py3-none-any\n")
-    write_wheel(
-        str(tmp_path / FILE),
-        [
-            Member(name="pkg/big", path=str(tmp_path / "sparse")),
-            Member(name=f"{INFO}/METADATA", path=str(tmp_path / "meta")),
-            Member(name=f"{INFO}/WHEEL", path=str(tmp_path / "wheel")),
-        ],
-        INFO,
-    )
-    found = inspect_wheel(str(tmp_path / FILE))
-    assert found.problems == () and found.files["lib/pkg/big"].size == 5 << 30

@@ -58,6 +58,24 @@ def dist(name: str, version: str, *requires: str) -> Distribution:
     return Distribution(name=name, version=version, requires=requires)
 
 
+def test_what_an_extra_needs() -> None:
+    """Through a chain of them, and only where one is asked for."""
+    dists = [
+        Distribution(name="a", version="1", requires=("b[x]",)),
+        Distribution(
+            name="b",
+            version="1",
+            requires=("c[y]; extra == 'x'", "gone; extra == 'x'", "never; extra == 'z'"),
+        ),
+        Distribution(name="c", version="1", requires=("lost; extra == 'y'", "no; extra == 'n'")),
+    ]
+    assert [(one.subject, one.what) for one in unsatisfied(dists, MARKERS)] == [
+        ("b", "needs 'gone; extra == 'x''; not installed"),
+        ("c", "needs 'lost; extra == 'y''; not installed"),
+    ]
+    assert unsatisfied(dists[1:], MARKERS) == []
+
+
 def test_unsatisfied() -> None:
     dists = [
         dist("torch", LABEL, "Typing_Extensions>=4", "triton==9; sys_platform == 'linux'", "gone"),

@@ -30,6 +30,7 @@ TORCH_WHEEL = WheelRef(
     sha256="1" * 64,
     size=199_000_000,
     origin="rebuilt",
+    compressor="isa-l 2.31.1 level 2",
 )
 
 MANIFEST = Manifest(
@@ -171,7 +172,7 @@ CONTENT = "sha256:" + "0" * 64
         (
             "origin: rebuilt",
             "origin: made",
-            "distributions[2].wheel.origin: expected index | url | file | rebuilt, found 'made'",
+            "distributions[2].wheel.origin: expected index | url | file | built | rebuilt, found 'made'",
         ),
         (
             "level: warning",

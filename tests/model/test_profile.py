@@ -42,7 +42,7 @@ def _marked() -> list[str]:
 
 
 def test_bundled() -> None:
-    assert [profile.name for profile in bundled_profiles()] == ["dtk", "cpu"]
+    assert [profile.name for profile in bundled_profiles()] == ["dtk", "cuda", "cpu"]
     assert DTK.device == "cuda"
     assert CPU.device == "cpu"
     assert {"torch", "triton", "flash-attn", "vllm"} <= set(DTK.names)

@@ -37,6 +37,8 @@ wheels = st.builds(
     sha256=hexa,
     size=st.none() | sizes,
     origin=st.sampled_from(ORIGINS),
+    compressor=texts,
+    url=st.sampled_from(["", "https://example.org/a%2Bb.whl#sha256=0"]),
 )
 
 distributions = st.builds(

@@ -141,7 +141,12 @@ ORIGINS: list[tuple[dict[str, object] | None, WheelRef | None]] = [
         archive(
             "https://me:pw@host/a%2Bb/x-1.0%2Bcpu-py3-none-any.whl#y", hashes={"sha256": DIGEST}
         ),
-        WheelRef(file="x-1.0+cpu-py3-none-any.whl", sha256=DIGEST, origin="url"),
+        WheelRef(
+            file="x-1.0+cpu-py3-none-any.whl",
+            sha256=DIGEST,
+            origin="url",
+            url="https://host/a%2Bb/x-1.0%2Bcpu-py3-none-any.whl",
+        ),
     ),
     (
         archive("file:///a/x-1.0-py3-none-any.whl", hash=f"sha256={DIGEST.upper()}"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,6 +33,12 @@ def make_wheel(
     executable: Sequence[str] = (),
     file_name: str = "",
     extra_record: Mapping[str, str] | None = None,
+    modes: Mapping[str, int] | None = None,
+    stored: Sequence[str] = (),
+    zip64: Sequence[str] = (),
+    purelib: bool = True,
+    requires_python: str = "",
+    extras: Sequence[str] = (),
 ) -> Path:
     """Writes a wheel and returns its path.
 
@@ -39,6 +47,11 @@ def make_wheel(
         executable: members with an exec bit.
         file_name: another file name than the right one.
         extra_record: RECORD hashes that differ from the members.
+        modes: whole modes of members, with or without a kind of file.
+        stored: members that are not deflated.
+        zip64: members whose sizes are written in a zip64 field.
+        purelib: what WHEEL says of the root.
+        requires_python: of METADATA; left out when empty.
     """
     stem = f"{escape_name(name)}-{version}"
     info = f"{stem}.dist-info"
@@ -48,29 +61,38 @@ def make_wheel(
         path = stem + member if member.startswith(".data/") else member
         content[path] = data.encode() if isinstance(data, str) else data
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    metadata += f"Requires-Python: {requires_python}\n" if requires_python else ""
     metadata += "".join(f"Requires-Dist: {line}\n" for line in requires)
+    metadata += "".join(f"Provides-Extra: {extra}\n" for extra in extras)
     content[f"{info}/METADATA"] = metadata.encode()
     tags = "".join(f"Tag: {one}\n" for one in expand(tag))
     content[f"{info}/WHEEL"] = (
-        f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\n{tags}".encode()
-    )
+        f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: {str(purelib).lower()}\n{tags}"
+    ).encode()
     if entry_points:
         content[f"{info}/entry_points.txt"] = entry_points.encode()
-    lines = []
-    for path, data in content.items():
-        claimed = (extra_record or {}).get(path) or record_hash(data)
-        lines.append(f"{path},{claimed},{len(data)}")
-    content[f"{info}/RECORD"] = ("\n".join([*lines, f"{info}/RECORD,,"]) + "\n").encode()
+    content[f"{info}/RECORD"] = _record(content, f"{info}/RECORD", extra_record or {})
     folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / (file_name or f"{stem}-{tag}.whl")
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in content.items():
             entry = zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0))
-            entry.compress_type = zipfile.ZIP_DEFLATED
             spelled = path.replace(stem + ".data/", ".data/", 1)
-            entry.external_attr = (0o100755 if spelled in executable else 0o100644) << 16
-            archive.writestr(entry, data)
+            entry.compress_type = zipfile.ZIP_STORED if spelled in stored else zipfile.ZIP_DEFLATED
+            mode = 0o100755 if spelled in executable else 0o100644
+            entry.external_attr = (modes or {}).get(spelled, mode) << 16
+            with archive.open(entry, "w", force_zip64=spelled in zip64) as file:
+                file.write(data)
     return wheel
+
+
+def _record(content: Mapping[str, bytes], own: str, other: Mapping[str, str]) -> bytes:
+    listed = io.StringIO()
+    record = csv.writer(listed, lineterminator="\n")
+    for path, data in content.items():
+        record.writerow([path, other.get(path) or record_hash(data), len(data)])
+    record.writerow([own, "", ""])
+    return listed.getvalue().encode()
 
 
 def expand(tag: str) -> list[str]:

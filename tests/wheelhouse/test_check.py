@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from envlock.adapters.index_settings import IndexSettings
+from envlock.adapters.resolve_uv import UvResolver
+from envlock.adapters.resolving import Pin, Question
 from envlock.cli import main
-from envlock.errors import UnusableInput
+from envlock.errors import ProgramFailed, Refused, UnusableInput
 from envlock.model.dist import Distribution, WheelRef
 from envlock.model.facts import Finding, Machine, TagFacts, supported_tags
 from envlock.model.manifest import LockedTarget, Manifest, Stack, load
+from envlock.wheelhouse import enough
 from envlock.wheelhouse.check import check
 from envlock.wheelhouse.folder import parse_sums, requirements_text, sums_text, write_papers
 from envlock.wheelhouse.resolve import entry
+from tests.support.pythons import clean_env
 from tests.support.wheels import make_wheel, record_hash
 
 
@@ -133,6 +139,150 @@ def test_not_enough(tmp_path: Path) -> None:
     known = Finding(code="requires.missing", subject="a", what="needs 'c'; not installed")
     write_papers(str(folder), manifest_of(a, b, health=(known,)))
     assert texts(folder) == missing[:1]
+
+
+def resolved(folder: Path) -> list[str]:
+    """What uv finds missing, when it may use nothing but the folder."""
+    program = str(Path(sys.executable).with_name("uv"))
+    alone = UvResolver(program=program, env=clean_env(), settings=IndexSettings(no_index=True))
+    found = check(str(folder), None, alone).findings
+    return [f"{f.level} {f.code}: {f.what}" for f in found]
+
+
+@pytest.mark.integration
+def test_a_resolver_needs_nothing_else(tmp_path: Path) -> None:
+    """Extras, markers of the target and pre-releases are judged, and no index is asked."""
+    folder = tmp_path / "W"
+    dists = [
+        add(folder, "a", requires=["b[x]>=1", "no; python_version >= '3.11'"]),
+        add(folder, "b", "1.0rc1+das.opt1", requires=["c; extra == 'x'", "no; extra == 'y'"]),
+        add(folder, "c", "2.0", requires=["d @ https://nowhere.invalid/d-1.0.whl"]),
+        add(folder, "d", "1.0"),
+        Distribution(name="odd", version="1.0_vendor", reason="no wheel"),
+        Distribution(name="needs-odd", version="1", requires=("odd>=1",)),
+    ]
+    write_papers(str(folder), manifest_of(*dists))
+    assert [text for text in resolved(folder) if "no-wheel" not in text] == [
+        "error requires.version: needs 'b[x]>=1'; '1.0rc1+das.opt1' is installed"
+    ]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("requires", "said"),
+    [
+        (["gone"], "gone was not found"),
+        (["b[x]"], "c was not found"),
+        (["b>=2"], "depend on b>=2"),
+        (["gone; sys_platform == 'win32'", "gone; python_version >= '3.11'", "b<2"], ""),
+    ],
+)
+def test_the_resolver_judges_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requires: list[str], said: str
+) -> None:
+    """Where envlock's own comparison sees nothing, uv does."""
+    monkeypatch.setattr(enough, "unmet", lambda dists, markers: [])
+    folder = tmp_path / "W"
+    a = add(folder, "a", requires=requires)
+    b = add(folder, "b", requires=["c; extra == 'x'"])
+    write_papers(str(folder), manifest_of(a, b))
+    found = resolved(folder)
+    assert len(found) == bool(said)
+    assert [text for text in found if not text.startswith("error wheelhouse.not-enough: ")] == []
+    assert said in "".join(found)
+
+
+@pytest.mark.integration
+def test_baseline_does_not_fail(tmp_path: Path) -> None:
+    """What the healthy environment had unmet, extras included, is no fault of the folder."""
+    folder = tmp_path / "W"
+    a = add(folder, "a", requires=["b[x]>=2", "gone"])
+    b = add(folder, "b", requires=["c; extra == 'x'"])
+    write_papers(str(folder), manifest_of(a, b))
+    health = [
+        ("requires.version", "a", "needs 'b[x]>=2'; '1.0' is installed"),
+        ("requires.missing", "a", "needs 'gone'; not installed"),
+        ("requires.missing", "b", "needs 'c; extra == 'x''; not installed"),
+    ]
+    assert len(resolved(folder)) == 3
+    known = tuple(Finding(code=c, subject=s, what=w, level="info") for c, s, w in health)
+    write_papers(str(folder), manifest_of(a, b, health=known))
+    assert resolved(folder) == []
+
+
+class Says:
+    """A resolver with one answer."""
+
+    def __init__(self, answer: Exception | tuple[Pin, ...]) -> None:
+        self.answer = answer
+
+    def resolve(self, question: Question) -> tuple[Pin, ...]:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((Pin("torch", "1.0"), Pin("sympy", "1.0")), []),
+        (
+            (Pin("mpmath", "1"),),
+            [("error wheelhouse.not-enough: the wheels are not enough for the target: "
+             "'mpmath' is needed")],
+        ),
+        (
+            Refused("uv: no solution: Because x was not found"),
+            [("error wheelhouse.not-enough: the wheels are not enough for the target: "
+             "Because x was not found")],
+        ),
+        (
+            ProgramFailed("uv: no answer in time", "wait"),
+            [("warning wheelhouse.not-resolved: no resolver judged whether this is enough: "
+             "uv: no answer in time")],
+        ),
+        (
+            UnusableInput("target: no way to resolve for 'cp310-cp310-win_amd64'"),
+            [("warning wheelhouse.not-resolved: no resolver judged whether this is enough: "
+             "target: no way to resolve for 'cp310-cp310-win_amd64'")],
+        ),
+    ],
+)  # fmt: skip
+def test_answers(
+    wheels: tuple[Path, Manifest], answer: Exception | tuple[Pin, ...], said: list[str]
+) -> None:
+    found = check(str(wheels[0]), None, Says(answer)).findings
+    assert [f"{f.level} {f.code}: {f.what}" for f in found] == said
+
+
+def test_requires_python(tmp_path: Path) -> None:
+    folder = tmp_path / "W"
+    new = add(folder, "new", requires_python=">=3.11")
+    fine = add(folder, "fine", requires_python=">=3.8")
+    odd = add(folder, "odd", requires_python=">=three")
+    assert new.wheel
+    write_papers(str(folder), manifest_of(new, fine, odd))
+    assert texts(folder) == [
+        (
+            "error wheelhouse.python new-1.0-py3-none-any.whl: "
+            "requires Python '>=3.11', the target has 3.10.12"
+        )
+    ]
+    rebuilt = replace(new, wheel=replace(new.wheel, origin="rebuilt"))
+    write_papers(str(folder), manifest_of(rebuilt, fine, odd))
+    assert [text.split()[:2] for text in texts(folder)] == [["warning", "wheelhouse.python"]]
+
+
+def test_every_finding_says_why_and_what_to_do(wheels: tuple[Path, Manifest]) -> None:
+    folder, manifest = wheels
+    bad = add(folder, "bad", requires=["gone"], tag="cp27-cp27mu-linux_ppc64le",
+              extra_record={"bad.py": record_hash(b"x")})  # fmt: skip
+    write_papers(str(folder), manifest_of(*manifest.distributions, bad))
+    (folder / "sympy-1.0-py3-none-any.whl").rename(folder / "other-1.0-py3-none-any.whl")
+    _garble(folder)
+    found = check(str(folder)).findings
+    assert len({finding.code for finding in found}) >= 6
+    assert [f.code for f in found if not (f.subject and f.what and f.why and f.hint)] == []
 
 
 def _remove(folder: Path) -> None:

@@ -7,22 +7,19 @@ import os
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from envlock.adapters.interpreter import Named, read_target
 from envlock.adapters.wheelfile import inspect_wheel
 from envlock.cli import main
 from envlock.errors import UnusableInput
 from envlock.model.manifest import Manifest, load
-from envlock.wheelhouse import harvest as module
 from envlock.wheelhouse import rebuild as rebuild_module
 from envlock.wheelhouse.check import check
-from envlock.wheelhouse.harvest import Harvest, harvest
+from envlock.wheelhouse.harvest import Harvest, How, harvest
 from tests.support.pythons import clean_env, make_venv, pip, torch_wheels, uv
 from tests.support.wheels import make_wheel
 from tests.support.worlds import take_snapshot
@@ -142,7 +139,7 @@ def test_changed_file_without_a_manifest(two: Place, tmp_path: Path, damage: Dam
     """Only RECORD can tell; the manifest was read off the changed files."""
     damage(two, "plain.py", b"VERSION = 'evil'\n")
     now = take_snapshot(two.target)
-    done = harvest(two.target, now, str(tmp_path / "W"), in_force=False)
+    done = harvest(two.target, now, str(tmp_path / "W"), How(in_force=False))
     assert texts(done) == ["error harvest.record plain: 'lib/plain.py' is not what its RECORD says"]
     assert not list((tmp_path / "W").glob("plain*"))
 
@@ -289,7 +286,7 @@ def test_full_disk(two: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_leftovers_of_a_killed_run_go(two: Place, tmp_path: Path) -> None:
-    left = tmp_path / "W" / f"{module._PART}abc"
+    left = tmp_path / "W" / ".part-abc"
     left.mkdir(parents=True)
     (left / "half.whl").write_text("half")
     harvest(two.target, two.manifest, str(tmp_path / "W"))
@@ -305,48 +302,6 @@ def test_command(two: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (tmp_path / "W" / "plain-2.0-py3-none-any.whl").unlink()
     assert main([*words, "--manifest", str(tmp_path / "W" / "envlock.yaml")]) == 3
     assert "error: plain:" in capsys.readouterr().err
-
-
-# letters that every installer takes: uv refuses names with unassigned ones
-_NAMES = st.text("ab_-+ é漢😀", min_size=1, max_size=6)
-_FILES = st.dictionaries(
-    st.builds(
-        lambda scheme, parts: f"{scheme}{'/'.join(parts)}",
-        st.sampled_from(["pkg/", ".data/scripts/", ".data/data/share/", ".data/headers/"]),
-        st.lists(_NAMES, min_size=1, max_size=2),
-    ),
-    st.one_of(st.binary(max_size=50), st.just(b"#!python\nprint()\n")),
-    max_size=6,
-).filter(lambda files: all("/scripts/" not in f or f.count("/") == 2 for f in files))
-
-
-def _clash(files: dict[str, bytes]) -> bool:
-    """Whether one name is a file and a folder."""
-    return any(one.startswith(f"{other}/") for one in files for other in files)
-
-
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(_FILES.filter(lambda files: not _clash(files)), st.sampled_from(["pip", "uv"]), st.data())
-def test_any_distribution(
-    tmp_path: Path, files: dict[str, bytes], tool: str, data: st.DataObject
-) -> None:
-    """install → harvest → the same content digest and exec bits as the original wheel."""
-    folder = tmp_path / "run"
-    shutil.rmtree(folder, ignore_errors=True)
-    executable = [name for name in sorted(files) if data.draw(st.booleans())]
-    wheel = make_wheel(folder / "in", "Some.Pkg", "1.0", files, executable=executable)
-    original = inspect_wheel(str(wheel))
-    here = place(folder / "venv", [wheel], tool)
-    done = harvest(here.target, here.manifest, str(folder / "W"))
-    assert texts(done) == []
-    again = inspect_wheel(str(folder / "W" / done.packed[0].file))
-    assert again.content == original.content
-    # pip leaves a script without an exec bit that its wheel has none for: bin is as it was found
-    assert _outside_bin(again.executable) == _outside_bin(original.executable)
-
-
-def _outside_bin(places: Iterable[str]) -> list[str]:
-    return [place for place in places if not place.startswith("bin/")]
 
 
 @pytest.mark.torch

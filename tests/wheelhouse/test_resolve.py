@@ -10,18 +10,15 @@ from pathlib import Path
 import pytest
 
 from envlock.adapters import index_settings
-from envlock.adapters.fetch_pip import PipDownloader, target_options
 from envlock.adapters.index_settings import IndexSettings, parse_index_settings
-from envlock.adapters.resolve_uv import UvResolver, parse_pins, uv_platform
-from envlock.adapters.resolving import Pin, Question
-from envlock.adapters.uv import find_uv
-from envlock.cli import main
-from envlock.errors import ProgramFailed, Refused, UnusableInput
+from envlock.adapters.resolving import Pin, Question, RemoteFile
+from envlock.errors import ProgramFailed, Refused
 from envlock.model.dist import Distribution
 from envlock.model.facts import Finding
-from envlock.model.manifest import LockedTarget, Manifest, dump
+from envlock.model.health import unsatisfied
+from envlock.model.manifest import LockedTarget, Manifest
 from envlock.wheelhouse.check import check
-from envlock.wheelhouse.resolve import Built, build, constraints, met
+from envlock.wheelhouse.resolve import Asked, Built, Tools, build, constraints, met
 from tests.support.pythons import clean_env
 from tests.support.wheels import make_wheel
 from tests.wheelhouse.test_check import manifest_of
@@ -51,23 +48,31 @@ class Fake:
         self.asked.append(question)
         return self.answer
 
-    def download(self, wanted: Sequence[Pin], target: LockedTarget, folder: str) -> None:
+    def download(self, wanted: Sequence[Pin], target: LockedTarget, folder: str) -> tuple[str, ...]:
+        names = []
         for pin in wanted:
             self.fetched.append(pin.name)
             for wheel in self.wheels.glob(f"{pin.name}-*.whl"):
                 shutil.copy(wheel, folder)
+                names.append(wheel.name)
+        return tuple(names)
+
+    def build(self, pin: Pin, folder: str) -> str:
+        raise AssertionError(pin)
 
 
 def pin(wheel: Path) -> Pin:
     from envlock.adapters.wheelfile import inspect_wheel
 
     found = inspect_wheel(str(wheel))
-    return Pin(found.name, found.version, (found.sha256,))
+    file = RemoteFile(file=wheel.name, urls=(wheel.as_uri(),), sha256=found.sha256)
+    return Pin(found.name, found.version, (found.sha256,), (file,))
 
 
 def run(tmp_path: Path, fake: Fake, manifest: Manifest, *words: str) -> Built:
     fake.wheels = tmp_path / "index"
-    return build(str(tmp_path / "W"), manifest, (words, ()), fake, fake)
+    tools = Tools(resolver=fake, downloader=fake, builder=fake)
+    return build(str(tmp_path / "W"), manifest, Asked(requirements=words), tools)
 
 
 def test_adds_what_is_new(tmp_path: Path) -> None:
@@ -159,40 +164,25 @@ def test_what_the_image_leaves_out_stays_out() -> None:
     """Public CUDA wheels never slip in through a held torch."""
     manifest = manifest_of(TORCH, SYMPY)
     assert met(TORCH, manifest) == ("sympy>=1.13", "numpy<2 ; extra == 'old'")
-    assert constraints(manifest) == ("sympy>=1.13", f"torch=={LABEL}")
+    assert constraints(manifest) == ("nvidia-cublas==12", "sympy>=1.13", f"torch=={LABEL}")
 
 
-@pytest.mark.parametrize(
-    ("tag", "platform"),
-    [
-        ("cp310-cp310-manylinux_2_35_x86_64", "x86_64-manylinux_2_35"),
-        ("cp310-cp310-manylinux_2_99_aarch64", "aarch64-manylinux_2_40"),
-        ("cp310-cp310-manylinux_2_30_x86_64", "x86_64-manylinux_2_28"),
-    ],
-)
-def test_platform(tag: str, platform: str) -> None:
-    target = replace(manifest_of().target, tags=("cp310-cp310-linux_x86_64", tag))
-    assert uv_platform(target) == platform
+def test_what_comes_in_suits_the_builds() -> None:
+    """A bound on what is not there counts; one that the healthy image breaks does not."""
+    build = replace(TORCH, requires=("numpy<2", "sympy>=9", "sphinx<1 ; extra == 'doc'"))
+    assert constraints(manifest_of(build, SYMPY)) == ("numpy<2", f"torch=={LABEL}")
 
 
-def test_no_platform() -> None:
-    with pytest.raises(UnusableInput, match="no way to resolve for 'cp310-cp310-macosx"):
-        uv_platform(replace(manifest_of().target, tags=("cp310-cp310-macosx_11_0_arm64",)))
-
-
-def test_target_options() -> None:
-    tags = ("cp310-cp310-manylinux_2_35_x86_64", "cp310-abi3-linux_x86_64", "py3-none-any")
-    assert target_options(replace(manifest_of().target, tags=tags)) == [
-        "--implementation", "cp", "--python-version", "3.10.12", "--abi", "cp310", "--abi", "abi3",
-        "--platform", "manylinux_2_35_x86_64", "--platform", "linux_x86_64",
-    ]  # fmt: skip
-
-
-def test_parse_pins() -> None:
-    text = f"A_b[x]==1.0+c \\\n    --hash=sha256:{'a' * 64} \\\n    --hash=sha256:{'b' * 64}\n# c\n"
-    assert parse_pins(text) == (Pin("a-b", "1.0+c", ("a" * 64, "b" * 64)),)
-    with pytest.raises(Refused, match="'git' is not resolved"):
-        parse_pins("git @ git+https://example.invalid/x\n")
+def test_health_is_that_of_afterwards(tmp_path: Path) -> None:
+    """What was missing and has come in is missing no more."""
+    new = make_wheel(tmp_path / "index", "numpy", "1.26")
+    build = replace(TORCH, requires=("numpy<2", "das-runtime==1"))
+    health = tuple(unsatisfied([build], {}))
+    other = Finding(code="file.two-owners", subject="a", what="b", level="info")
+    manifest = manifest_of(build, health=(*health, other))
+    done = run(tmp_path, Fake((pin(new),)), manifest, "numpy")
+    assert [f.what for f in done.manifest.health] == ["needs 'das-runtime==1'; not installed", "b"]
+    assert done.findings == ()
 
 
 def test_index_settings() -> None:
@@ -218,6 +208,33 @@ def test_index_settings() -> None:
     assert IndexSettings(index="x", more=("y",), no_index=True).options() == ["--no-index"]
 
 
+def test_settings_of_uv_are_added() -> None:
+    """pip's own stay; what would choose otherwise, and is not honoured, is said."""
+    pip = IndexSettings(index="https://a.invalid", more=("https://b.invalid",), ignored=("pre",))
+    env = {
+        "UV_INDEX_URL": "https://other.invalid",
+        "UV_INDEX": "mine=https://c.invalid https://b.invalid",
+        "UV_EXTRA_INDEX_URL": "https://d.invalid",
+        "UV_FIND_LINKS": "/one,/two",
+        "UV_INSECURE_HOST": "c.invalid",
+        "UV_CONSTRAINT": "/limits.txt",
+        "UV_EXCLUDE_NEWER": "2026-01-01",
+        "UV_RESOLUTION": "",
+    }
+    found = index_settings.with_uv_settings(pip, env)
+    assert found == IndexSettings(
+        index="https://a.invalid",
+        more=("https://b.invalid", "https://c.invalid", "https://d.invalid"),
+        links=("/one", "/two"),
+        trusted=("c.invalid",),
+        constraints=("/limits.txt",),
+        ignored=("UV_EXCLUDE_NEWER", "UV_INDEX_URL", "pre"),
+    )
+    alone = {"UV_DEFAULT_INDEX": "x=https://e.invalid", "UV_NO_INDEX": "true"}
+    found = index_settings.with_uv_settings(IndexSettings(), alone)
+    assert (found.index, found.no_index, found.ignored) == ("https://e.invalid", True, ())
+
+
 def test_settings_of_pip_are_read(tmp_path: Path) -> None:
     config = tmp_path / "pip.conf"
     config.write_text("[global]\nindex-url = https://a.invalid/simple\n")
@@ -227,115 +244,3 @@ def test_settings_of_pip_are_read(tmp_path: Path) -> None:
     config.write_text("no section\n")
     with pytest.raises(ProgramFailed, match="its configuration cannot be read"):
         index_settings.read_index_settings(env)
-
-
-# --------------------------------------------------------------------------- the real uv and pip
-
-
-def real(links: Path) -> tuple[UvResolver, PipDownloader]:
-    """uv and pip with a folder for an index."""
-    settings = IndexSettings(no_index=True, links=(str(links),))
-    program = find_uv(clean_env())
-    assert program
-    return (
-        UvResolver(program=program, env=clean_env(), settings=settings),
-        PipDownloader(env=clean_env(), settings=settings),
-    )
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Path:
-    """Wheels for two Pythons, two platforms, and a public torch."""
-    folder = tmp_path / "index"
-    make_wheel(folder, "torch", "2.11.0", requires=["nvidia-cublas"])
-    make_wheel(folder, "torch", "2.10.0")
-    make_wheel(folder, "nvidia-cublas", "12")
-    make_wheel(folder, "numpy", "2.2.6", tag="cp310-cp310-manylinux_2_17_x86_64")
-    make_wheel(folder, "numpy", "2.3.0", tag="cp311-cp311-manylinux_2_17_x86_64")
-    make_wheel(folder, "typing-extensions", "4.0")
-    make_wheel(folder, "sympy", "1.14.0")
-    make_wheel(
-        folder,
-        "peft",
-        "0.9",
-        requires=[
-            "torch>=1.13",
-            "numpy",
-            "typing-extensions; python_version < '3.11'",
-            "win-only; sys_platform == 'win32'",
-        ],
-    )
-    return folder
-
-
-@pytest.mark.integration
-def test_for_another_python(tmp_path: Path, index: Path) -> None:
-    """A 3.10 target from whatever runs the tests: its markers, its tags, its torch."""
-    manifest = manifest_of(TORCH, SYMPY, health=health())
-    done = build(str(tmp_path / "W"), manifest, (["peft"], []), *real(index))
-    assert [str(dist) for dist in done.added] == [
-        "numpy 2.2.6",
-        "peft 0.9",
-        "typing-extensions 4.0",
-    ]
-    assert [dist.name for dist in done.held] == ["sympy", "torch"]
-    assert done.findings == ()
-    assert sorted(path.name for path in (tmp_path / "W").glob("*.whl")) == [
-        "numpy-2.2.6-cp310-cp310-manylinux_2_17_x86_64.whl",
-        "peft-0.9-py3-none-any.whl",
-        "typing_extensions-4.0-py3-none-any.whl",
-    ]
-
-
-@pytest.mark.integration
-def test_held_stays_unless_demanded(tmp_path: Path, index: Path) -> None:
-    manifest = manifest_of(TORCH, SYMPY, health=health())
-    done = build(str(tmp_path / "W"), manifest, (["sympy"], []), *real(index))
-    assert done.added == ()
-    done = build(str(tmp_path / "W"), manifest, (["sympy>=1.14"], []), *real(index))
-    assert [f.what for f in done.findings] == ["'1.13.1' becomes '1.14.0'"]
-
-
-@pytest.mark.integration
-@pytest.mark.parametrize("request_", ["torch>2.10.0", "torch===2.10.0", "no-such-thing"])
-def test_no_solution(tmp_path: Path, index: Path, request_: str) -> None:
-    with pytest.raises(Refused, match="no solution"):
-        build(str(tmp_path / "W"), manifest_of(TORCH, SYMPY), ([request_], []), *real(index))
-
-
-@pytest.mark.integration
-def test_only_an_sdist(tmp_path: Path, index: Path) -> None:
-    (index / "source-1.0.tar.gz").write_bytes(b"")
-    with pytest.raises(Refused, match="source"):
-        build(str(tmp_path / "W"), manifest_of(), (["source"], []), *real(index))
-
-
-@pytest.mark.integration
-def test_failures_of_programs(tmp_path: Path, index: Path) -> None:
-    resolver, downloader = real(index)
-    with pytest.raises(ProgramFailed, match="uv: "):
-        build(str(tmp_path / "W"), manifest_of(), (["a b c"], []), resolver, downloader)
-    with pytest.raises(ProgramFailed, match="pip: "):
-        downloader.download([Pin("gone", "1", ("0" * 64,))], manifest_of().target, str(tmp_path))
-
-
-@pytest.mark.integration
-def test_command(
-    tmp_path: Path,
-    index: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(index))
-    manifest = tmp_path / "m.yaml"
-    manifest.write_text(dump(manifest_of(TORCH, SYMPY, health=health())))
-    wanted = tmp_path / "wanted.txt"
-    wanted.write_text("peft\n")
-    folder = str(tmp_path / "W")
-    words = ["wheelhouse", "build", folder, "--manifest", str(manifest)]
-    assert main([*words, "-r", str(wanted)]) == 0
-    assert "3 wheels added" in capsys.readouterr().out
-    assert main(["wheelhouse", "build", folder, "sympy"]) == 0
-    assert main(words) == 2
-    assert "nothing to add" in capsys.readouterr().err
