@@ -8,7 +8,9 @@ that.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
+import socket
 import statistics
 import sys
 import tempfile
@@ -16,9 +18,18 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.measure import Contest, command, drop_page_cache, envlock, shell
-from tests.support.pythons import make_venv, pip, torch_wheels, uv
+from benchmarks.download import download
+from benchmarks.installs import Installs, steps
+from benchmarks.kit import kit
+from benchmarks.measure import Contest, command, envlock, shell
+from tests.support.pythons import clean_env, make_venv, pip, torch_wheels, uv
 from tests.support.wheels import make_wheel
+
+#: Shell commands that pack the files listed in ``$2`` into ``$3``.
+PACKERS = {
+    "zip -6": 'zip -q -6 -@ "$3.zip" < "$2" && mv "$3.zip" "$3"',
+    "tar and xz -6, all CPUs": 'tar cf - --no-recursion -T "$2" | xz -6 -T0 > "$3"',
+}
 
 
 class Bench:
@@ -34,16 +45,10 @@ class Bench:
         )
         self.site = next((scratch / "venv/lib").glob("python*/site-packages"))
         self.wheels = scratch / "wheels"
+        self.kernels: Path | None = None
 
     def contest(self, title: str, base: str) -> Contest:
         return Contest(title, self.runs, base)
-
-    def new_venv(self, name: str) -> Path:
-        """An empty environment; the page cache is emptied when cold runs are wanted."""
-        python = make_venv(self.scratch / name)
-        if self.cold:
-            drop_page_cache()
-        return python
 
     def harvest(self) -> None:
         if not self.wheels.exists():
@@ -78,51 +83,50 @@ class Bench:
         envlock("snapshot", "--python", self.python, "--profile", "cpu", "-q", "-o", output, *words)
 
     def pack(self) -> None:
-        """harvest of the environment, beside the standard library's zip at level 6."""
+        """harvest of the environment, beside what else makes one file of many."""
         contest = self.contest("harvest", "zipfile level 6")
         sizes: dict[str, int] = {}
+        listed = self.scratch / "packed.txt"
+        found = (path for path in self.site.rglob("*") if path.is_file() and path.suffix != ".pyc")
+        names = [str(path.relative_to(self.site)) for path in sorted(found)]
+        listed.write_text("".join(f"{name}\n" for name in names))
 
         def plain(number: int) -> None:
             path = self.scratch / f"plain-{number}.zip"
             with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-                for file in sorted(self.site.rglob("*")):
-                    if file.is_file() and file.suffix != ".pyc":
-                        archive.write(file, file.relative_to(self.site))
+                for name in names:
+                    archive.write(self.site / name, name)
             sizes["zipfile level 6"] = path.stat().st_size
 
-        def harvest(number: int) -> None:
-            folder = self.scratch / f"wheels-{number}"
-            envlock("wheelhouse", "harvest", folder, "--python", self.python, "-q")
-            sizes["envlock"] = sum(path.stat().st_size for path in folder.glob("*.whl"))
+        def by_program(name: str, script: str, number: int) -> None:
+            path = self.scratch / f"{name.replace(' ', '')}-{number}"
+            command(*shell(f'cd "$1" && {script}', self.site, listed, path))
+            sizes[name] = path.stat().st_size
+
+        def harvest(number: int, how: str) -> None:
+            folder = self.scratch / f"wheels-{how}-{number}"
+            envlock("wheelhouse", "harvest", folder, "--python", self.python, "-q",
+                    "--compress", how)  # fmt: skip
+            sizes[f"harvest {how}"] = sum(path.stat().st_size for path in folder.glob("*.whl"))
 
         contest.add("zipfile level 6", plain)
-        contest.add("envlock wheelhouse harvest", harvest)
+        for name, script in PACKERS.items():
+            if all(shutil.which(word) for word in {"zip", "tar", "xz"} & set(name.split())):
+                contest.add(name, lambda n, name=name, script=script: by_program(name, script, n))  # type: ignore[misc]
+        for how in ("fast", "best", "none"):
+            contest.add(f"harvest {how}", lambda number, how=how: harvest(number, how))  # type: ignore[misc]
         contest.show()
-        print(f"\nsize: {sizes['envlock'] / sizes['zipfile level 6']:.2f} of zipfile's")
+        print("\n| contestant | MB | of zipfile's |\n|---|---|---|")
+        for name, size in sizes.items():
+            print(f"| {name} | {size / 1e6:.0f} | {size / sizes['zipfile level 6']:.2f} |")
 
     def restore(self) -> None:
         """A whole environment into an empty venv, and repairs."""
         self.harvest()
-        hashes = self.wheels / "requirements.txt"
-        contest = self.contest("restore into an empty environment", "uv pip sync")
-
-        def by_uv(number: int) -> None:
-            uv("pip", "sync", "-q", "--python", str(self.new_venv(f"uv-{number}")), "--no-index",
-               "--find-links", str(self.wheels), "--require-hashes", str(hashes))  # fmt: skip
-
-        def by_pip(number: int) -> None:
-            python = self.new_venv(f"pip-{number}")
-            pip(python, "install", "-q", "--no-index", "--no-deps", "--require-hashes",
-                "--find-links", str(self.wheels), "-r", str(hashes))  # fmt: skip
-
-        def by_envlock(number: int) -> None:
-            python = self.new_venv(f"envlock-{number}")
-            envlock("restore", "-q", "--wheelhouse", self.wheels, "--python", python)
-
-        contest.add("uv pip sync", by_uv)
-        contest.add("pip install --require-hashes", by_pip)
-        contest.add("envlock restore", by_envlock)
-        contest.show()
+        for cold in (True, False) if self.cold else (False,):
+            folder = self.scratch / ("cold" if cold else "warm")
+            Installs(folder, self.wheels, cold).show(self.runs)
+        steps(self.wheels, self.scratch / "steps")
         self._repair()
 
     def _repair(self) -> None:
@@ -174,6 +178,32 @@ class Bench:
             once, dry, all_of_it = (statistics.median(times) for times in contest.times.values())
             print(f"\nbeyond the install and one dry run: {all_of_it - once - dry:+.2f} s")
 
+    def download(self) -> None:
+        """A large wheel from a server on this machine, whole and after a kill."""
+        download(self.scratch / "download", self.runs)
+
+    def kit(self) -> None:
+        """A kit of the environment, or of GPU kernels, beside other archives of the same files."""
+        kit(self.scratch / "kits", self.runs, self.python, self.kernels)
+
+    def refuse(self) -> None:
+        """A refusal where nobody can be asked, beside the least that envlock can do."""
+        own = (sys.executable, "-m", "envlock")
+        env = clean_env(PIP_CONFIG_FILE=os.devnull, UV_NO_CONFIG="1")
+        contest = self.contest("a refusal without an index", "envlock --version")
+        contest.add("envlock --version", lambda _: command(*own, "--version"))
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            index = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
+            for tool in ("pip", "uv pip"):
+                words: tuple[str | Path, ...] = (
+                    "guard", "--python", self.python, *tool.split(), "install", "-U", "torch",
+                )  # fmt: skip
+                cut_off: tuple[str | Path, ...] = ("unshare", "-rn", *own, *words)
+                asked: tuple[str | Path, ...] = (*own, *words, "-i", index)
+                for name, typed in ((f"{tool}, no network", cut_off), (f"{tool}, silence", asked)):
+                    contest.add(name, lambda _, t=typed: command(*t, env=env, code=3))  # type: ignore[misc]
+            contest.show()
+
     def start(self) -> None:
         """How long a person waits for the help text."""
         contest = self.contest("start", "import typer")
@@ -184,16 +214,18 @@ class Bench:
 
 def main() -> None:
     """Runs the named contests, all by default."""
-    names = ("start", "snapshot", "pack", "restore", "guard")
+    names = ("start", "snapshot", "pack", "restore", "guard", "download", "refuse", "kit")
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("contest", nargs="*", choices=[*names, []], help=", ".join(names))
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--kernels", type=Path, help="kit: a tar of an installed distribution")
     parser.add_argument("--cold", action="store_true", help="empty the page cache before installs")
     parser.add_argument("--scratch", type=Path, help="on the file system to measure")
     asked = parser.parse_args()
     scratch = Path(tempfile.mkdtemp(prefix="envlock-bench-", dir=asked.scratch))
     try:
         bench = Bench(scratch, asked.runs, asked.cold)
+        bench.kernels = asked.kernels
         for name in asked.contest or names:
             work: Callable[[], None] = getattr(bench, name)
             work()

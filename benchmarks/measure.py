@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -24,6 +25,8 @@ class Contest:
         title: what is measured.
         runs: rounds; the median counts.
         base: the contestant the ratios are against.
+        times: wall seconds of each run.
+        work: processor seconds of each run, of all its processes; a busy machine changes them less.
     """
 
     title: str
@@ -31,6 +34,7 @@ class Contest:
     base: str
     entries: dict[str, Callable[[int], None]] = field(default_factory=dict)
     times: dict[str, list[float]] = field(default_factory=dict)
+    work: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, name: str, work: Callable[[int], None]) -> None:
         """Adds a contestant; its work is called with the number of the round."""
@@ -40,23 +44,32 @@ class Contest:
         """Name, median seconds and ratio to the base, for each contestant."""
         for number in range(self.runs):
             for name, work in self.entries.items():
-                started = time.perf_counter()
+                started, used = time.perf_counter(), _used()
                 work(number)
                 self.times.setdefault(name, []).append(time.perf_counter() - started)
+                self.work.setdefault(name, []).append(_used() - used)
         medians = {name: statistics.median(found) for name, found in self.times.items()}
         base = medians[self.base]
         return [(name, seconds, seconds / base) for name, seconds in medians.items()]
 
     def show(self) -> None:
         """Prints the table."""
-        print(f"\n## {self.title}\n\n| contestant | seconds (median of {self.runs}) | ratio |")
-        print("|---|---|---|")
+        print(f"\n## {self.title}\n")
+        print(f"| contestant | seconds (median of {self.runs}) | ratio | processor seconds |")
+        print("|---|---|---|---|")
         for name, seconds, ratio in self.run():
-            print(f"| {name} | {seconds:.2f} | {ratio:.2f} |", flush=True)
+            used = statistics.median(self.work[name])
+            print(f"| {name} | {seconds:.2f} | {ratio:.2f} | {used:.2f} |", flush=True)
 
 
-def command(*words: str | Path, env: Mapping[str, str] | None = None) -> None:
-    """Runs a command quietly; it has to succeed."""
+def _used() -> float:
+    """Processor seconds of this process and of all that have ended below it."""
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in both)
+
+
+def command(*words: str | Path, env: Mapping[str, str] | None = None, code: int = 0) -> None:
+    """Runs a command quietly; it has to end with this code."""
     done = subprocess.run(
         [str(word) for word in words],
         env=dict(env or clean_env()),
@@ -64,7 +77,7 @@ def command(*words: str | Path, env: Mapping[str, str] | None = None) -> None:
         capture_output=True,
         text=True,
     )
-    if done.returncode != 0:
+    if done.returncode != code:
         raise SystemExit(f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}")
 
 

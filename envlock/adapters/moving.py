@@ -1,38 +1,13 @@
-"""Moving installed files: the lock of a target, renames, and what new files look like."""
+"""Moving installed files: renames, and what new files look like."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import stat
 
 from envlock.adapters import files
-
-
-def lock_folder(folder: str) -> int | None:
-    """Takes the one lock of a folder without waiting.
-
-    The lock is on the folder itself, so that there is no lock file to leave behind, and lives as
-    long as the descriptor or any copy of it that a child inherited.
-
-    Returns:
-        The descriptor that holds it, or None when somebody else does.
-
-    Raises:
-        OSError: the folder cannot be opened, or its file system has no locks.
-    """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 def part_of(target: str) -> str:
@@ -117,30 +92,40 @@ def make_folder(folder: str, model: str) -> None:
         return
     make_folder(os.path.dirname(folder), model)
     os.mkdir(folder)
-    _give(folder, os.stat(model))
+    _give(folder, os.lstat(folder), os.stat(model), os.geteuid() == 0)
 
 
-def give_like(tree: str, model: str, moment: float) -> None:
+def give_like(tree: str, model: str, moment: float, *, itself: bool = False) -> None:
     """Gives everything below ``tree`` the owner, group and permissions of the folder ``model``.
 
     Files keep their exec bits; times become ``moment`` (seconds since the epoch), the time of
     installation: wheels carry their build's date, and byte code is checked against it.
+
+    Args:
+        itself: the folder ``tree`` too.
     """
     like = os.stat(model)
-    for root, folders, names in os.walk(tree):
-        for name in folders:
-            _give(os.path.join(root, name), like)
-        for name in names:
-            path = os.path.join(root, name)
-            if _give(path, like):
-                os.utime(path, (moment, moment))
+    root = os.geteuid() == 0
+    if itself:
+        _give(tree, os.lstat(tree), like, root)
+    todo = [tree]
+    while todo:
+        with os.scandir(todo.pop()) as entries:
+            for entry in entries:
+                if _give(entry.path, entry.stat(follow_symlinks=False), like, root):
+                    os.utime(entry.path, (moment, moment))
+                elif entry.is_dir(follow_symlinks=False):
+                    todo.append(entry.path)
 
 
-def _give(path: str, like: os.stat_result) -> bool:
-    """Owner, group and permissions of a folder for a file or folder; whether it is a file."""
-    status = os.lstat(path)
+def _give(path: str, status: os.stat_result, like: os.stat_result, root: bool) -> bool:
+    """Owner, group and permissions of a folder for a file or folder; whether it is a file.
+
+    Args:
+        root: whether this process may give things away.
+    """
     owner = (like.st_uid, like.st_gid)
-    if os.geteuid() == 0 and owner != (status.st_uid, status.st_gid):
+    if root and owner != (status.st_uid, status.st_gid):
         os.lchown(path, *owner)
     if stat.S_ISLNK(status.st_mode):
         return False

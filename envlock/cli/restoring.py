@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from packaging.utils import canonicalize_name
 
 from envlock.adapters.environment import new_environment, python_of
+from envlock.adapters.installed import Inventory, site_folders
 from envlock.adapters.interpreter import Named, read_target
+from envlock.adapters.space import nearest
 from envlock.cli import wiring
 from envlock.cli.options import Common
-from envlock.cli.show import count
+from envlock.cli.show import count, size
 from envlock.errors import UnusableInput
 from envlock.model.facts import Finding, Target
+from envlock.model.label import same_version
 from envlock.model.manifest import Manifest, is_newer_minor
 from envlock.restore import run
-from envlock.restore.plan import Plan, target_problems
+from envlock.restore.plan import Plan
+from envlock.restore.refusals import Here, Insist, Room
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +34,22 @@ class Asked:
     only: Sequence[str] = ()
     exact: bool = False
     backend: str = "auto"
+    compile: bool = False
+    insist: Insist = field(default_factory=Insist)
+
+
+def _here(common: Common, target: Target, manifest: Manifest) -> Here:
+    """What speaks for or against this target beside its interpreter."""
+    from envlock.adapters.machine import find_root, read_release
+    from envlock.adapters.marker import Marker
+    from envlock.adapters.profiles import bundled_profiles
+
+    profile = next((one for one in bundled_profiles() if one.name == manifest.profile), None)
+    release = read_release(profile, find_root(profile, common.env)) if profile else ""
+    marker = target.externally_managed
+    # envlock's own marker is there to lead people here
+    foreign = marker is not None and not Marker(path=marker).present()
+    return Here(release=release, managed_by=(marker or "") if foreign else "")
 
 
 def _wish(common: Common, target: Target, asked: Asked) -> run.Wish:
@@ -45,8 +65,41 @@ def _wish(common: Common, target: Target, asked: Asked) -> run.Wish:
     if is_newer_minor(found.manifest):
         common.screen.note(f"'{found.source}' was written by a newer envlock: read as it is known")
     manifest = _with_known_wheels(found.manifest, os.fspath(folder))
+    common.screen.findings(_not_remembered(common, target, manifest))
     only = tuple(name if name == "protected" else canonicalize_name(name) for name in asked.only)
-    return run.Wish(manifest=manifest, wheelhouse=os.fspath(folder), only=only, exact=asked.exact)
+    here = _here(common, target, manifest)
+    return run.Wish(
+        manifest=manifest,
+        wheelhouse=os.fspath(folder),
+        only=only,
+        exact=asked.exact,
+        # a new environment is nobody's, whoever manages the Python it is made from
+        here=replace(here, managed_by="") if asked.into is not None else here,
+        insist=asked.insist,
+    )
+
+
+def _not_remembered(common: Common, target: Target, manifest: Manifest) -> list[Finding]:
+    """Protected builds that the remembered manifest has with other bytes: said before anything
+    else, since a wheelhouse may be of another state, or not one's own."""
+    known = wiring.memory(common, target).known()
+    found = []
+    for kept in known.protected if known else ():
+        offered = manifest.find(kept.name)
+        if offered is not None and kept.content and offered.content != kept.content:
+            what = f"'{offered.version}' here has other bytes than what is remembered"
+            if not same_version(offered.version, kept.version):
+                what = f"'{offered.version}' here, '{kept.version}' is remembered"
+            found.append(
+                Finding(
+                    code="restore.not-remembered",
+                    subject=kept.name,
+                    what=what,
+                    why="this manifest is not of the state that was locked here",
+                    hint="go on only where you know where the wheels come from",
+                )
+            )
+    return found
 
 
 def _with_known_wheels(manifest: Manifest, folder: str) -> Manifest:
@@ -72,6 +125,8 @@ def _with_known_wheels(manifest: Manifest, folder: str) -> Manifest:
 def _show_steps(common: Common, plan: Plan) -> None:
     for step in plan.steps:
         common.screen.say(f"  {step}")
+    for path in plan.twins:
+        common.screen.say(f"  {os.path.basename(path)}: second metadata of one name; removed")
     for path in plan.leftovers:
         common.screen.say(f"  {os.path.basename(path)}: left over from a broken install; removed")
     if plan.extra:
@@ -96,7 +151,7 @@ def _data(prefix: str, plan: Plan) -> dict[str, object]:
         "changed": [{"name": step.name, "why": step.why} for step in plan.steps],
         "kept": [str(dist) for dist in plan.kept],
         "extra": list(plan.extra),
-        "leftovers": list(plan.leftovers),
+        "leftovers": [*plan.leftovers, *plan.twins],
     }
 
 
@@ -107,29 +162,62 @@ def show_plan(common: Common, target: Target, asked: Asked) -> int:
         UnusableInput: the restore would be refused, and why.
     """
     wish = _wish(common, target, asked)
-    run.refuse(target_problems(wish.manifest, target))
-    prefix, plan, there = _planned(common, target, wish, asked.into)
+    run.refuse_target(target, wish)
+    prefix, seen, there = _planned(common, target, wish, asked.into)
+    plan = seen.plan
     code = 3 if plan.work else 0
-    common.screen.findings(plan.findings)
+    fresh = there is target and asked.into is not None
+    room = run.room_for(plan, [nearest(prefix)] if fresh else site_folders(there.layout))
     common.screen.verdict(_amount(plan, "to restore", "to remove"))
     _show_steps(common, plan)
-    run.preflight(plan, there, wish)
-    common.screen.document("restore", code, plan.findings, _data(prefix, plan))
+    _show_room(common, plan, room)
+    findings = [
+        *run.preflight(seen, there, wish, room).findings,
+        *_hidden(there, wish.manifest, seen.inventory),
+    ]
+    common.screen.findings(findings)
+    data = _data(prefix, plan) | {
+        "bytes": plan.need.bytes,
+        "files": plan.need.files,
+        "free": {"bytes": room.bytes, "files": room.files},
+    }
+    common.screen.document("restore", code, findings, data)
     return code
+
+
+def _hidden(target: Target, manifest: Manifest, inventory: Inventory) -> list[Finding]:
+    """What a restore cannot reach: it writes to the site-packages of the target, and a copy that
+    comes before them (a user site, a folder of PYTHONPATH) is imported all the same."""
+    from envlock.snapshot import shadowed
+
+    return [
+        found
+        for found in shadowed(target, inventory)
+        if found.level == "warning" and manifest.find(found.subject) is not None
+    ]
+
+
+def _show_room(common: Common, plan: Plan, room: Room) -> None:
+    """What the plan takes while the old files are still there, and what there is."""
+    if not plan.wanted:
+        return
+    there = f"; {size(room.bytes)} free" if room.bytes is not None else ""
+    there += f", {room.files:,} inodes" if room.files is not None else ""
+    common.screen.say(f"  takes {size(plan.need.bytes)} in {plan.need.files:,} files{there}")
 
 
 def _planned(
     common: Common, target: Target, wish: run.Wish, into: str | None
-) -> tuple[str, Plan, Target]:
-    """What is planned for, the plan, and the environment that wheels have to fit."""
+) -> tuple[str, run.Seen, Target]:
+    """What is planned for, what is there, and the environment that wheels have to fit."""
     if into is None:
-        return target.layout.prefix, run.look(target, wish).plan, target
+        return target.layout.prefix, run.look(target, wish), target
     python = python_of(into)
     if not os.path.exists(python):
         return os.path.abspath(into), run.look_at_nothing(wish), target
     there = read_target(Named(python, "--into"), common.env)
-    run.refuse(target_problems(wish.manifest, there))
-    return there.layout.prefix, run.look(there, wish).plan, there
+    run.refuse_target(there, wish)
+    return there.layout.prefix, run.look(there, wish), there
 
 
 def restore(common: Common, target: Target, asked: Asked) -> int:
@@ -137,7 +225,7 @@ def restore(common: Common, target: Target, asked: Asked) -> int:
     wish = _wish(common, target, asked)
     if asked.into is None:
         return _restore(common, target, wish, asked)
-    run.refuse(target_problems(wish.manifest, target))  # before an environment is made
+    run.refuse_target(target, wish)  # before an environment is made
     with new_environment(target.executable, asked.into, common.env) as python:
         fresh = read_target(Named(python, "--into"), common.env)
         return _restore(common, fresh, wish, asked)
@@ -149,7 +237,13 @@ def _restore(common: Common, target: Target, wish: run.Wish, asked: Asked) -> in
     stager = wiring.stager(common, asked.backend)
     with screen.progress("restoring") as advance:
         outcome = run.restore(target, replace(wish, advance=advance), stager)
-    findings = [*outcome.findings, *_remember(common, target, wish)]
+    compiled = _compiled(common, target, outcome.plan) if asked.compile else []
+    findings = [
+        *outcome.findings,
+        *_hidden(target, wish.manifest, outcome.inventory),
+        *compiled,
+        *_remember(common, target, wish),
+    ]
     screen.findings(findings)
     screen.verdict(_amount(outcome.plan, "restored", "removed"))
     _show_steps(common, outcome.plan)
@@ -157,6 +251,14 @@ def _restore(common: Common, target: Target, wish: run.Wish, asked: Asked) -> in
     screen.say(f"prove it: envlock verify{f' --python {shlex.quote(named)}' if named else ''}")
     screen.document("restore", 0, findings, _data(target.layout.prefix, outcome.plan))
     return 0
+
+
+def _compiled(common: Common, target: Target, plan: Plan) -> list[Finding]:
+    from envlock.restore.bytecode import compile_files, sources_of
+
+    paths = sources_of(target, {dist.name for dist in plan.wanted})
+    with common.screen.progress("compiling"):
+        return compile_files(target, paths, common.env)
 
 
 def _remember(common: Common, target: Target, wish: run.Wish) -> list[Finding]:
@@ -186,5 +288,7 @@ def put_back(common: Common, target: Target, names: Sequence[str]) -> None:
     Raises:
         EnvlockError: as restore does; nothing was put back then.
     """
-    wish = _wish(common, target, Asked(wheelhouse=None, only=names))
+    # the tool that changed it was let in already
+    insist = Insist(managed=True)
+    wish = _wish(common, target, Asked(wheelhouse=None, only=names, insist=insist))
     run.restore(target, wish, wiring.stager(common))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from envlock.adapters import moving
+from envlock.adapters.locking import HeldError, lock_folder
 from envlock.errors import EnvlockError, RestoreFailed, UndoIncomplete, UnusableInput
 from envlock.model.facts import Target
 from envlock.restore.transaction import Transaction
@@ -19,27 +19,29 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def locked(target: Target) -> Iterator[int]:
-    """Holds the target's one lock.
+    """Holds the target's one lock; yields a descriptor of it that children may inherit.
 
     Raises:
         UnusableInput: somebody else holds it, or purelib cannot be opened.
     """
     purelib = os.path.realpath(target.layout.purelib)
     try:
-        lock = moving.lock_folder(purelib)
+        lock = lock_folder(purelib)
     except OSError as error:
         raise UnusableInput(
             f"target: '{purelib}' cannot be locked: {error.strerror}", "name another target"
         ) from error
-    if lock is None:
+    except HeldError as error:
+        who = f": {error}" if str(error) else ""
         raise UnusableInput(
-            f"target: another restore holds '{purelib}'",
-            "wait for it; if it was killed, a program that it started is still unpacking",
-        )
+            f"target: another restore holds '{purelib}'{who}",
+            "wait for it: a program that a killed restore started may still be unpacking; "
+            "the lock file of a node that is gone has to be removed by hand",
+        ) from error
     try:
-        yield lock
+        yield lock.descriptor
     finally:
-        os.close(lock)
+        lock.release()
 
 
 @contextmanager
@@ -96,7 +98,7 @@ def all_or_nothing(transaction: Transaction) -> Iterator[list[str]]:
             except KeyboardInterrupt:
                 pass  # came on the way there, and there is none after it
             transaction.undo()
-            raise _as_failure(error, transaction, begun) from error
+            raise _and_what_stays(_as_failure(error, transaction, begun), transaction) from error
         left += transaction.finish()
 
 
@@ -116,3 +118,14 @@ def _as_failure(error: BaseException, transaction: Transaction, begun: bool) -> 
     if isinstance(error, EnvlockError) and not isinstance(error, RestoreFailed | UndoIncomplete):
         return RestoreFailed(f"restore: {error.message}; the target is as it was", error.hint)
     return error
+
+
+def _and_what_stays(error: BaseException, transaction: Transaction) -> BaseException:
+    """The same, with a word for a folder that could not be deleted after the undo: the next
+    command will find it, and it holds nothing that is needed."""
+    if not isinstance(error, RestoreFailed) or not os.path.lexists(transaction.folder):
+        return error
+    return RestoreFailed(
+        f"{error.message}, but '{transaction.folder}' could not be deleted",
+        "mend the permissions, and run 'envlock restore --recover'",
+    )

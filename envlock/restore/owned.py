@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterator
+from enum import Enum
 
 from envlock.adapters.installed import Installed
 from envlock.model.facts import Layout
@@ -34,6 +34,8 @@ class Places:
             if alias != name and _same_folder(alias, name)
         ]
         self.sites = tuple(dict.fromkeys(map(self.spell, (layout.purelib, layout.platlib))))
+        self._below_sites = tuple(site + os.sep for site in self.sites)
+        self._kinds: dict[str, dict[str, _Kind]] = {}
         self.scripts = self.spell(layout.scripts)
         #: never removed, empty or not
         self.roots = (self.prefix, *self.sites, self.scripts, self.spell(layout.headers))
@@ -41,13 +43,15 @@ class Places:
     def spell(self, path: str) -> str:
         """The one spelling of a path that is absolute and normalised."""
         for alias, name in self._aliases:
-            if f"{path}/".startswith(alias):
-                path = f"{name}{f'{path}/'.removeprefix(alias)}".rstrip("/")
+            if path.startswith(alias):
+                path = name + path[len(alias) :]
+            elif len(path) + 1 == len(alias) and alias.startswith(path):
+                path = name.rstrip(os.sep)
         return path
 
     def in_site(self, path: str) -> bool:
         """Whether a path is below a site folder."""
-        return path.startswith(tuple(site + os.sep for site in self.sites))
+        return path.startswith(self._below_sites)
 
     def owned(self, dist: Installed, *, trusted: bool = False) -> set[str]:
         """Files on the disk that belong to a distribution: RECORD's, and its metadata's own.
@@ -58,8 +62,13 @@ class Places:
                 interpreter, to links that stand for a part of the target itself (``lib64``).
         """
         found = set()
+        site = self.spell(dist.site) + os.sep
+        plain = site in self._below_sites
         for row in dist.rows or ():
-            path = self.spell(os.path.normpath(os.path.join(dist.site, row.path)))
+            if plain and _is_plain(row.path):  # thousands of them
+                path = site + row.path
+            else:
+                path = self.spell(os.path.normpath(os.path.join(dist.site, row.path)))
             if (trusted or self._may_own(path)) and self._is_file(path):
                 found.add(path)
         if is_folder(dist.path):
@@ -82,13 +91,43 @@ class Places:
         return path != os.path.join(self.prefix, "pyvenv.cfg")
 
     def _is_file(self, path: str) -> bool:
-        try:
-            mode = os.lstat(path).st_mode
-        except (OSError, ValueError):  # not there; a NUL in it
-            return False
-        if stat.S_ISLNK(mode):  # outside the site folders a link to a folder is the target's own
+        folder, _, name = path.rpartition(os.sep)
+        kinds = self._kinds.get(folder)
+        if kinds is None:
+            kinds = self._kinds[folder] = _kinds_in(folder)
+        kind = kinds.get(name)
+        if kind is _Kind.LINK:  # outside the site folders a link to a folder is the target's own
             return self.in_site(path) or not os.path.isdir(path)
-        return not stat.S_ISDIR(mode)
+        return kind is _Kind.FILE
+
+
+class _Kind(Enum):
+    """What a name in a folder stands for."""
+
+    FILE = 1
+    FOLDER = 2
+    LINK = 3
+
+
+def _kinds_in(folder: str) -> dict[str, _Kind]:
+    """Each name in a folder, read once and not file by file."""
+    try:
+        with os.scandir(folder or os.sep) as entries:
+            return {
+                entry.name: _Kind.LINK
+                if entry.is_symlink()
+                else _Kind.FOLDER
+                if entry.is_dir(follow_symlinks=False)
+                else _Kind.FILE
+                for entry in entries
+            }
+    except (OSError, ValueError):  # not there; a NUL in it
+        return {}
+
+
+def _is_plain(path: str) -> bool:
+    """Whether a path of RECORD is spelled in the only way and leads nowhere else."""
+    return not (path[:1] in ("", ".", os.sep) or "/." in path or "//" in path or path[-1] == os.sep)
 
 
 def is_folder(path: str) -> bool:
@@ -102,9 +141,15 @@ def _same_folder(one: str, other: str) -> bool:
 
 def walk(folder: str) -> Iterator[str]:
     """Every file below a folder, links to folders included as they are."""
-    for root, folders, names in os.walk(folder):
-        for name in names:
-            yield os.path.join(root, name)
-        for name in folders:
-            if os.path.islink(os.path.join(root, name)):
-                yield os.path.join(root, name)
+    todo = [folder]
+    while todo:
+        root = todo.pop()
+        try:
+            with os.scandir(root) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        todo.append(entry.path)
+                    else:
+                        yield entry.path
+        except OSError:  # not there, or closed: what is in it cannot be anybody's to move
+            continue

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from packaging.utils import canonicalize_name
 
 from envlock.model.dist import Distribution, same_modes
-from envlock.model.facts import Finding, Target
+from envlock.model.facts import Finding
 from envlock.model.health import applies, parse_requirement
 from envlock.model.label import same_version
 from envlock.model.manifest import Manifest
@@ -62,6 +62,19 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What a restore writes beside what is there, which goes only after the swap.
+
+    Attributes:
+        bytes: sum of the files' sizes.
+        files: their number, folders not counted.
+    """
+
+    bytes: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Everything a restore does, and what stands in its way.
 
@@ -70,6 +83,7 @@ class Plan:
         kept: distributions that are right already.
         extra: names installed beyond the manifest, which stay.
         leftovers: absolute paths that interrupted installers left; they go.
+        twins: absolute paths of metadata that a distribution has twice; they go with its step.
         findings: what cannot be restored; an ``error`` refuses the restore.
     """
 
@@ -77,6 +91,7 @@ class Plan:
     kept: tuple[Distribution, ...] = ()
     extra: tuple[str, ...] = ()
     leftovers: tuple[str, ...] = ()
+    twins: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -88,6 +103,14 @@ class Plan:
     def wanted(self) -> tuple[Distribution, ...]:
         """What has to come from wheels."""
         return tuple(step.wanted for step in self.steps if step.wanted is not None)
+
+    @property
+    def need(self) -> Need:
+        """What that takes on the disk."""
+        return Need(
+            bytes=sum(dist.bytes for dist in self.wanted),
+            files=sum(dist.files for dist in self.wanted),
+        )
 
 
 def difference(wanted: Distribution, present: Present | None) -> str:
@@ -189,36 +212,6 @@ def needed_by(
     return found
 
 
-def target_problems(manifest: Manifest, target: Target) -> list[Finding]:
-    """Why a target is not one that a manifest can be restored to; every reason at once."""
-    found = []
-
-    def differs(code: str, what: str, wanted: str, got: str, hint: str) -> None:
-        if wanted and wanted != got:
-            text = f"the manifest is for {what} '{wanted}', the target has '{got}'"
-            found.append(Finding(code=code, subject="target", what=text, hint=hint, level="error"))
-
-    locked = manifest.target
-    hint = "name another target with --python"
-    differs(
-        "target.python", "Python", locked.markers.get("python_version", ""),
-        target.markers["python_version"], hint,
-    )  # fmt: skip
-    differs("target.abi", "ABI", _abi(locked.tags), _abi(target.tags), hint)
-    for marker in ("platform_machine", "sys_platform"):
-        differs(
-            f"target.{marker.split('_')[-1]}", marker.replace("_", " "),
-            locked.markers.get(marker, ""), target.markers[marker], hint,
-        )  # fmt: skip
-    return found
-
-
-def _abi(tags: Sequence[str]) -> str:
-    """The ABI of the best tag; empty where that is no tag (the file may say anything)."""
-    parts = tags[0].split("-") if tags else []
-    return parts[1] if len(parts) == 3 else ""
-
-
 def overlap_problems(
     contents: Mapping[str, Mapping[str, str]], allowed: Collection[str]
 ) -> list[Finding]:
@@ -239,6 +232,7 @@ def overlap_problems(
                         code="restore.overlap",
                         subject=name,
                         what=f"'{place}' is owned by '{other}' too, with other bytes",
+                        hint="only one of them can be whole: leave the other one out with --only",
                         level="error",
                     )
                 )

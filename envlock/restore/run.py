@@ -16,20 +16,36 @@ from envlock.adapters.installed import (
     site_folders,
 )
 from envlock.adapters.installer import Pinned, Stager
+from envlock.adapters.space import closed, free, why_no_room
 from envlock.errors import RestoreFailed, UnusableInput
 from envlock.model.facts import Finding, Target
 from envlock.model.label import same_version
 from envlock.model.manifest import Manifest
 from envlock.restore.holding import all_or_nothing, locked, one_interrupt
+from envlock.restore.leftovers import (
+    Stamps,
+    files_of,
+    foreign_records,
+    leftovers,
+    records_of,
+    twins,
+)
 from envlock.restore.plan import (
     Plan,
     Present,
     make_plan,
     needed_by,
-    target_problems,
     unknown_names,
 )
 from envlock.restore.preflight import look_at_wheels
+from envlock.restore.refusals import (
+    Here,
+    Insist,
+    Room,
+    older_glibc,
+    room_problems,
+    target_problems,
+)
 from envlock.restore.stage import Advance, Beside, compare, unpack
 from envlock.restore.transaction import Transaction, open_transaction
 from envlock.restore.units import Planner, Swap
@@ -47,20 +63,25 @@ class Wish:
         wheelhouse: folder with the wheels.
         only: canonical names, or ``protected``; empty means all.
         exact: remove what the manifest does not have.
+        here: what the machine and the target say for themselves.
+        insist: what is wished for all the same.
     """
 
     manifest: Manifest
     wheelhouse: str
     only: Collection[str] = ()
     exact: bool = False
+    here: Here = field(default_factory=Here)
+    insist: Insist = field(default_factory=Insist)
     advance: Advance = field(default=_nothing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a restore did."""
+    """What a restore did, and what is installed now."""
 
     plan: Plan
+    inventory: Inventory
     findings: tuple[Finding, ...] = ()
 
 
@@ -71,11 +92,13 @@ class Seen:
     Attributes:
         inventory: what is installed.
         contents: of each distribution that the manifest has, by name.
+        stamps: how it stood then.
     """
 
     plan: Plan
     inventory: Inventory
     contents: Mapping[str, Content] = field(default_factory=dict)
+    stamps: Stamps = field(default_factory=Stamps)
 
 
 def look(target: Target, wish: Wish) -> Seen:
@@ -93,6 +116,7 @@ def look(target: Target, wish: Wish) -> Seen:
             f"--only: {names}: not in the manifest",
             f"it has {', '.join(close)}" if close else "see its 'distributions'",
         )
+    records = records_of(target.layout)
     inventory = read_inventory(target.layout)
     known = {dist.name for dist in wish.manifest.distributions}
     read = [dist for dist in inventory.distributions if dist.name in known]
@@ -106,8 +130,19 @@ def look(target: Target, wish: Wish) -> Seen:
         exact=wish.exact,
         own=needed_by("envlock", requires, target.markers),
     )
-    plan = replace(plan, leftovers=tuple(_leftovers(target, inventory)))
-    return Seen(plan=plan, inventory=inventory, contents=by_name)
+    plan = replace(
+        plan,
+        leftovers=tuple(leftovers(target.layout, inventory, known)),
+        twins=tuple(twins(inventory, plan.steps)),
+    )
+    going = _going(plan, inventory)
+    stamps = Stamps(metadata=records, files=files_of(going))
+    return Seen(plan=plan, inventory=inventory, contents=by_name, stamps=stamps)
+
+
+def _going(plan: Plan, inventory: Inventory) -> list[Installed]:
+    changing = {step.name for step in plan.steps}
+    return [dist for dist in inventory.distributions if dist.name in changing]
 
 
 def _present(inventory: Inventory, contents: Mapping[str, Content]) -> list[Present]:
@@ -126,20 +161,71 @@ def _present(inventory: Inventory, contents: Mapping[str, Content]) -> list[Pres
     return list(found.values())
 
 
-def look_at_nothing(wish: Wish) -> Plan:
-    """The plan for an environment that is not there yet."""
-    return make_plan(wish.manifest, [], only=wish.only)
+def look_at_nothing(wish: Wish) -> Seen:
+    """An environment that is not there yet."""
+    plan = make_plan(wish.manifest, [], only=wish.only)
+    return Seen(plan=plan, inventory=Inventory(distributions=(), findings=()))
 
 
-def preflight(plan: Plan, target: Target, wish: Wish) -> list[Pinned]:
-    """The wheels that a plan needs, each looked at.
+def room_for(plan: Plan, folders: Sequence[str]) -> Room:
+    """What the file system has for a plan.
+
+    Args:
+        folders: existing ones in which files will be made; the first one's file system holds what
+            is unpacked.
+    """
+    path = os.path.realpath(folders[0])
+    size, inodes = free(path)
+    return Room(
+        path=path,
+        bytes=size,
+        files=inodes,
+        refused=why_no_room(path, plan.need.bytes),
+        closed=closed(folders) if plan.work else {},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """What a plan needs, looked at.
+
+    Attributes:
+        pinned: the wheels.
+        beside: what stays in the target.
+        findings: everything that is worth a word and no reason to refuse.
+    """
+
+    pinned: Sequence[Pinned]
+    beside: Beside
+    findings: tuple[Finding, ...]
+
+
+def preflight(seen: Seen, target: Target, wish: Wish, room: Room) -> Ready:
+    """Looks at the wheels that a plan needs, and at the target.
 
     Raises:
-        UnusableInput: something cannot be restored, or a wheel cannot be used; all of it is named.
+        UnusableInput: something cannot be restored, a wheel cannot be used, or there is no room;
+            all of it is named.
     """
-    pinned, problems = look_at_wheels(plan.wanted, target, wish.wheelhouse, _nothing)
-    refuse([*plan.findings, *problems])
-    return pinned
+    plan, beside = seen.plan, _beside(seen, wish)
+    pinned, problems = look_at_wheels(plan.wanted, target, wish.wheelhouse, beside)
+    found = (*plan.findings, *problems, *room_problems(plan.need, room))
+    refuse(found)
+    findings = (
+        *found,
+        *older_glibc(wish.manifest, target),
+        *foreign_records(_going(plan, seen.inventory)),
+    )
+    return Ready(pinned=pinned, beside=beside, findings=findings)
+
+
+def refuse_target(target: Target, wish: Wish) -> None:
+    """Refuses a target that is not one for this manifest.
+
+    Raises:
+        UnusableInput: and every reason.
+    """
+    refuse(target_problems(wish.manifest, target, wish.here, wish.insist))
 
 
 def refuse(problems: Sequence[Finding]) -> None:
@@ -164,23 +250,26 @@ def restore(target: Target, wish: Wish, stager: Stager) -> Outcome:
         UndoIncomplete: failed, and not everything could be put back; the stash is kept.
         KeyboardInterrupt: interrupted; the target is as it was.
     """
-    refuse(target_problems(wish.manifest, target))
+    refuse_target(target, wish)
     with locked(target) as lock:
         transaction = _fresh(target)
         seen = look(target, wish)
         plan = seen.plan
-        pinned = preflight(plan, target, wish)
+        ready = preflight(seen, target, wish, room_for(plan, site_folders(target.layout)))
         if not plan.work:
-            return Outcome(plan=plan, findings=plan.findings)
+            return Outcome(plan=plan, inventory=seen.inventory, findings=ready.findings)
         with all_or_nothing(transaction) as left:
-            if pinned:
-                unpack(stager, pinned, target, transaction.stage, lock)
-                compare(plan.wanted, target, transaction.stage, _beside(seen, wish), wish.advance)
+            if ready.pinned:
+                written = unpack(stager, ready.pinned, target, transaction.stage, lock)
+                beside = replace(ready.beside, written=written)
+                compare(plan.wanted, target, transaction.stage, beside, wish.advance)
             swap = _plan_swap(target, seen, transaction)
             transaction.write_journal(swap.changes)
+            seen.stamps.refuse_changes(target.layout)
             transaction.swap(swap.changes)
-            _check(target, plan)
-    return Outcome(plan=plan, findings=(*plan.findings, *swap.findings, *map(undeleted, left)))
+            inventory = _check(target, plan)
+    findings = (*ready.findings, *swap.findings, *map(undeleted, left))
+    return Outcome(plan=plan, inventory=inventory, findings=findings)
 
 
 def _fresh(target: Target) -> Transaction:
@@ -191,13 +280,6 @@ def _fresh(target: Target) -> Transaction:
             "end it with 'envlock restore --recover'",
         )
     return transaction
-
-
-def _leftovers(target: Target, inventory: Inventory) -> list[str]:
-    """Folders that interrupted installers left, and that some tools read as the real thing."""
-    names = [found.subject for found in inventory.findings if found.code == "dist.leftover"]
-    paths = (os.path.join(site, name) for site in site_folders(target.layout) for name in names)
-    return [path for path in paths if os.path.lexists(path)]
 
 
 def _beside(seen: Seen, wish: Wish) -> Beside:
@@ -211,21 +293,30 @@ def _beside(seen: Seen, wish: Wish) -> Beside:
         overlapping={
             found.subject for found in wish.manifest.health if found.code == "file.two-owners"
         },
+        extra={
+            dist.name: {f"lib/{row.path}": row.hash for row in dist.rows or () if row.hash}
+            for dist in seen.inventory.distributions
+            if dist.name in seen.plan.extra
+        },
     )
 
 
 def _plan_swap(target: Target, seen: Seen, transaction: Transaction) -> Swap:
-    changing = {step.name for step in seen.plan.steps}
-    going: list[Installed] = []
-    staying: list[Installed] = []
-    for dist in seen.inventory.distributions:
-        (going if dist.name in changing else staying).append(dist)
+    going = _going(seen.plan, seen.inventory)
+    staying = [dist for dist in seen.inventory.distributions if dist not in going]
     planner = Planner(target.layout, going, staying, transaction.folder)
     return planner.plan(transaction.stage, seen.plan.leftovers)
 
 
-def _check(target: Target, plan: Plan) -> None:
-    """After the swap: each restored name once, whole, and what was removed is gone."""
+def _check(target: Target, plan: Plan) -> Inventory:
+    """After the swap: each restored name once, whole, and what was removed is gone.
+
+    Returns:
+        What is installed now.
+
+    Raises:
+        RestoreFailed: it is not so.
+    """
     found = read_inventory(target.layout)
     wrong = []
     for step in plan.steps:
@@ -236,6 +327,7 @@ def _check(target: Target, plan: Plan) -> None:
             wrong.append(f"'{step.name}' {problem}")
     if wrong:
         raise RestoreFailed(f"restore: {'; '.join(wrong)}; the target is as it was")
+    return found
 
 
 def _has_something(path: str) -> bool:
@@ -265,7 +357,8 @@ def undeleted(path: str) -> Finding:
         code="restore.undeleted",
         subject=path,
         what="could not be deleted",
-        hint="'envlock restore --recover' tries again",
+        why="a program may have it open",
+        hint="the next restore, or 'envlock restore --recover', tries again",
     )
 
 
@@ -282,9 +375,10 @@ def recover(target: Target) -> tuple[str, list[Finding]]:
     with locked(target), one_interrupt() as hold:
         hold()
         transaction = open_transaction(target.layout.purelib)
+        left = transaction.sweep()
         if not os.path.lexists(transaction.folder):
-            return "nothing", []
+            return "nothing", [undeleted(path) for path in left]
         journal = transaction.read()
         committed = journal is not None and journal.committed
-        left = transaction.finish() if committed else transaction.undo()
+        left += transaction.finish() if committed else transaction.undo()
         return "finished" if committed else "undone", [undeleted(path) for path in left]

@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ _JOURNAL = "journal.jsonl"
 _SCHEMA = 1
 _COMMIT = "commit"
 _UNDONE = "undone"
+#: Folders of restores that have ended, with files in them that could not be deleted.
+_LEFT = ".envlock-left-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +117,7 @@ class Transaction:
         Raises:
             OSError: purelib cannot be written, or there is one already.
         """
+        self.sweep()
         os.mkdir(self.folder, 0o700)
         os.mkdir(self.stage)
         os.mkdir(self.stash)
@@ -128,8 +132,28 @@ class Transaction:
             if name != _JOURNAL:
                 left += files.remove_tree(os.path.join(self.folder, name))
         if not left:
-            left = files.remove_tree(self.folder)
-        return left
+            return files.remove_tree(self.folder)
+        return self._set_aside(_innermost(left))
+
+    def _set_aside(self, left: Sequence[str]) -> list[str]:
+        """Gives the folder of a restore that has ended another name, so that files which cannot be
+        deleted yet (open ones on NFS, busy ones) do not look like one that has not."""
+        aside = next(
+            path
+            for number in count()
+            if not os.path.lexists(path := os.path.join(self.site, f"{_LEFT}{number}"))
+        )
+        try:
+            os.rename(self.folder, aside)
+        except OSError:
+            return list(left)
+        return [path.replace(self.folder, aside, 1) for path in left]
+
+    def sweep(self) -> list[str]:
+        """Tries again to delete what earlier restores could not; what is still there."""
+        names = _names(self.site)
+        found = sorted(os.path.join(self.site, name) for name in names if name.startswith(_LEFT))
+        return [path for folder in found for path in _innermost(files.remove_tree(folder))]
 
     def write_journal(self, changes: Changes) -> None:
         """Writes the whole list of changes, after everything staged is on the disk."""
@@ -154,12 +178,18 @@ class Transaction:
     def swap(self, changes: Changes) -> None:
         """Moves everything; may stop anywhere.
 
+        What goes is on the disk in the stash before anything takes its place. A file system that
+        is cut off keeps some of the moves after the last sync and loses others, in whatever order:
+        a new file over an old one whose own move was lost would be the end of the old one.
+
         Raises:
             OSError: a move failed; :meth:`undo` puts everything back.
         """
         for index, entry in enumerate(changes.entries):
             if entry.old:
                 moving.move(entry.target, self.stashed(index))
+        self._sync(changes)
+        for entry in changes.entries:
             if entry.staged:
                 moving.make_folder(os.path.dirname(entry.target), self.site)
                 if _is_folder(entry.target) and not _is_folder(entry.staged):
@@ -174,14 +204,17 @@ class Transaction:
             OSError: the line could not be written; it is not there then.
         """
         journal = self.read()
-        for folder in self._file_systems(journal.changes if journal else Changes()):
-            files.sync_filesystem(folder)
+        self._sync(journal.changes if journal else Changes())
         before = os.path.getsize(self.journal)
         try:
             files.append_line(self.journal, _COMMIT)
         except OSError:
             os.truncate(self.journal, before)
             raise
+
+    def _sync(self, changes: Changes) -> None:
+        for folder in self._file_systems(changes):
+            files.sync_filesystem(folder)
 
     def _file_systems(self, changes: Changes) -> Iterable[str]:
         """A folder on each file system that the swap wrote to."""
@@ -205,7 +238,7 @@ class Transaction:
         if journal is not None and journal.state != _UNDONE:
             self._put_back(journal.changes)
             with suppress(OSError):  # everything is back: a full disk must not undo that
-                files.sync_filesystem(self.folder)
+                self._sync(journal.changes)
                 files.append_line(self.journal, _UNDONE)
         return self.drop()
 
@@ -316,3 +349,15 @@ def _remove_empty(folder: str) -> None:
         if os.listdir(folder) == ["__pycache__"]:
             files.remove_tree(os.path.join(folder, "__pycache__"))
         os.rmdir(folder)
+
+
+def _innermost(paths: Sequence[str]) -> list[str]:
+    """Without the folders that only could not be deleted because of what is in them."""
+    return [path for path in paths if not any(other.startswith(path + os.sep) for other in paths)]
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

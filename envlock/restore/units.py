@@ -30,15 +30,19 @@ class _Side:
     folders: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, path: str) -> None:
-        if path in self.files:
-            return
         self.files.add(path)
-        child = path
-        while True:
-            parent = os.path.dirname(child)
-            known = parent in self.folders
-            self.folders.setdefault(parent, set()).add(os.path.basename(child))
-            if known or parent == child:
+        folder, _, name = path.rpartition(os.sep)
+        children = self.folders.get(folder)
+        if children is not None:  # nearly always: thousands of files are in a few folders
+            children.add(name)
+            return
+        self.folders[folder or os.sep] = {name}
+        child = folder
+        while child:
+            parent, _, name = child.rpartition(os.sep)
+            known = (parent or os.sep) in self.folders
+            self.folders.setdefault(parent or os.sep, set()).add(name)
+            if known:
                 return
             child = parent
 
@@ -46,13 +50,14 @@ class _Side:
         """Names of the children of a folder."""
         return self.folders.get(folder, set())
 
-    def files_below(self, folder: str) -> Iterator[str]:
-        """Every file at any depth."""
-        for name in self.below(folder):
-            path = os.path.join(folder, name)
-            if path in self.files:
-                yield path
-            yield from self.files_below(path)
+    def at_and_below(self, folder: str) -> Iterator[str]:
+        """The folder and every folder of this side below it."""
+        todo = [folder]
+        while todo:
+            root = todo.pop()
+            yield root
+            children = (f"{root}{os.sep}{name}" for name in self.folders[root])
+            todo += [path for path in children if path in self.folders]
 
 
 class Planner:
@@ -81,6 +86,7 @@ class Planner:
                 for path in self._places.owned(dist):
                     side.add(path)
         self._staged: dict[str, str] = {}
+        self._origins: dict[str, set[str]] = {}
         self._entries: list[Entry] = []
         self._emptied: list[str] = []
         self._strays: set[str] = set()
@@ -120,12 +126,21 @@ class Planner:
     def _read_stage(self, stage: str) -> None:
         moved = self._layout.moved(stage)
         places = Places(moved)
+        known: dict[str, str] = {}  # places of folders: files have the same names
         for dist in read_installed(moved):
             for path in places.owned(dist, trusted=True):
-                target = os.path.join(self._layout.prefix, os.path.relpath(path, stage))
-                target = self._places.spell(target)
+                folder, _, name = path.rpartition(os.sep)
+                target = known.get(folder)
+                if target is None:
+                    target = known[folder] = self._place_of(folder, stage)
+                    self._origins.setdefault(target, set()).add(folder)
+                target = f"{target}{os.sep}{name}"
                 self._new.add(target)
                 self._staged[target] = path
+
+    def _place_of(self, folder: str, stage: str) -> str:
+        inside = os.path.relpath(folder, stage)
+        return self._places.spell(os.path.normpath(os.path.join(self._layout.prefix, inside)))
 
     def _leftover(self, path: str) -> None:
         if not is_folder(path) or self._renameable(path):
@@ -138,8 +153,9 @@ class Planner:
     def _split_loose(self) -> None:
         """What is outside the site folders: its folders are shared, each file is moved."""
         done: set[str] = set()
-        for path in sorted(self._new.files | self._old.files):
-            if not self._places.in_site(path) and done.isdisjoint(_above(path)):
+        either = self._new.files | self._old.files
+        for path in sorted(path for path in either if not self._places.in_site(path)):
+            if done.isdisjoint(_above(path)):
                 top = next(filter(_is_no_folder, reversed([*_above(path)])), path)
                 self._split(top)
                 done.add(top)
@@ -208,8 +224,9 @@ class Planner:
         """The one folder of the stage that holds everything that comes below ``path``, or empty:
         with a lib64 of its own a stage may have two halves of it."""
         found = {
-            self._staged[target].removesuffix(target.removeprefix(path))
-            for target in self._new.files_below(path)
+            origin.removesuffix(folder.removeprefix(path))
+            for folder in self._new.at_and_below(path)
+            for origin in self._origins.get(folder, ())
         }
         return found.pop() if len(found) == 1 else ""
 

@@ -14,7 +14,7 @@ from envlock.adapters.state import memory_of
 from envlock.model.dist import Distribution
 from envlock.model.manifest import Manifest, dump
 from tests.support.wheels import make_wheel
-from tests.support.worlds import VENDOR, World, install, take_snapshot, tree
+from tests.support.worlds import VENDOR, World, install, lock, take_snapshot, tree
 
 pytestmark = pytest.mark.integration
 
@@ -227,3 +227,30 @@ def test_restore_twice(broken: World, capsys: pytest.CaptureFixture[str]) -> Non
     assert broken.restore() == 0
     assert "nothing to do: 3 are right" in capsys.readouterr().out
     assert tree(broken.prefix, leave_out=()) == after
+
+
+def test_compile_makes_the_byte_code(broken: World) -> None:
+    assert broken.restore() == 0
+    (broken.site / "torch/__init__.py").write_text("broken\n")
+    assert not (broken.site / "torch/__pycache__").exists()
+    assert broken.restore("--compile") == 0
+    [made] = (broken.site / "torch/__pycache__").iterdir()
+    assert made.name.startswith("__init__.cpython-")
+    assert made.stat().st_uid == broken.site.stat().st_uid
+    assert broken.restore("--plan") == 0
+
+
+def test_compile_of_a_file_of_another_python(
+    broken: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Some distributions carry such files as data: that is no failure."""
+    wheel = make_wheel(tmp_path / "old", "filelock", "3.0.0", {"filelock.py": "print 1\n"})
+    install(broken.python, wheel)
+    kept = next(broken.wheels.glob("filelock-*.whl"))
+    kept.unlink()
+    wheel.rename(broken.wheels / wheel.name)
+    other = lock(broken.python, broken.wheels)
+    (broken.site / "filelock.py").write_text("")
+    assert other.restore("--compile") == 0
+    assert "restore.uncompiled" not in capsys.readouterr().err
+    assert (broken.site / "filelock.py").read_text() == "print 1\n"

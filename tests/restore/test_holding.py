@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import signal
 import threading
@@ -165,18 +164,6 @@ def target(tmp_path: Path) -> Target:
         layout=fake_layout(tmp_path), sys_path=(), glibc=None, venv=True, pip=None,
         externally_managed=None,
     )  # fmt: skip
-
-
-def test_file_system_without_locks(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    def flock(descriptor: int, _how: int) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(fcntl, "flock", flock)
-    before = len(os.listdir("/proc/self/fd"))
-    said = "cannot be locked: No locks available"
-    with pytest.raises(UnusableInput, match=said), locked(target):
-        raise AssertionError("not reached")
-    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_site_packages_that_is_not_there(target: Target) -> None:

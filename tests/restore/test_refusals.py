@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from envlock.adapters.files import sha256
-from envlock.model.dist import WheelRef
+from envlock.model.dist import Distribution, WheelRef
 from envlock.model.manifest import with_wheels
+from tests.support.wheels import make_wheel
 from tests.support.worlds import World, tree
 
 pytestmark = pytest.mark.integration
@@ -56,6 +57,17 @@ def cut(world: World) -> None:
 def truncate_manifest(world: World) -> None:
     path = world.wheels / "envlock.yaml"
     path.write_text(path.read_text()[:-40] + "\n  wheel: {file: [\n")
+
+
+def strange_version(world: World) -> None:
+    """As some vendors write them: no installer takes it."""
+    found = make_wheel(world.wheels, "odd", "2.1.0_gita38191a_dtk22.04.2", {"odd.py": ""})
+    ref = WheelRef(file=found.name, sha256=sha256(found), origin="file")
+    odd = Distribution(
+        name="odd", version="2.1.0_gita38191a_dtk22.04.2", content="sha256:" + "0" * 64, wheel=ref
+    )
+    manifest = world.manifest
+    world.write(replace(manifest, distributions=(*manifest.distributions, odd)))
 
 
 HERE = f"3.{sys.version_info[1]}"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from envlock.adapters import files, moving
+from envlock.adapters.locking import lock_folder
 from envlock.cli import main
 from envlock.restore.transaction import Changes, Entry, Transaction
 from tests.support.pythons import ROOT, clean_env
@@ -191,12 +192,11 @@ def test_signals_undo(both: tuple[World, Disk, Disk], number: signal.Signals) ->
 
 
 def test_second_restore_is_told(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    lock = moving.lock_folder(os.path.realpath(world.site))
-    assert lock is not None
+    lock = lock_folder(os.path.realpath(world.site))
     try:
         assert world.restore() == 4
     finally:
-        os.close(lock)
+        lock.release()
     assert "another restore holds" in capsys.readouterr().err
     assert world.restore() == 0
 
