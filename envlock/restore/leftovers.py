@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,6 +127,8 @@ def files_of(dists: Iterable[Installed]) -> dict[str, tuple[int, ...]]:
 
 def _stamp(path: str) -> tuple[int, ...]:
     try:
-        return seal(os.lstat(path))
+        status = os.lstat(path)
     except (OSError, ValueError):  # not there; a NUL in it
         return ()
+    # a RECORD may name the very folder that the transaction is in
+    return () if stat.S_ISDIR(status.st_mode) else seal(status)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from envlock.model.facts import Finding, Target
+from envlock.model.facts import Finding, Layout, Target
 from envlock.model.manifest import Manifest
 from envlock.restore.plan import Need
 
@@ -87,6 +87,26 @@ def target_problems(
             )
         )
     return found
+
+
+def layout_problems(layout: Layout) -> list[Finding]:
+    """Folders outside the prefix: what is unpacked for them would leave the stage.
+
+    Headers of Debian's system Python are one step outside, and still inside the transaction.
+    """
+    outside = [
+        name
+        for name, path in layout.relative().items()
+        if path.split("/").count("..") > (1 if name == "headers" else 0)
+    ]
+    return [
+        _problem(
+            "target.layout",
+            f"its folder for {name} is outside its prefix: '{getattr(layout, name)}'",
+            "restore into an environment with --into",
+        )
+        for name in outside
+    ]
 
 
 def _other_python(manifest: Manifest, target: Target) -> list[Finding]:

@@ -42,6 +42,7 @@ from envlock.restore.refusals import (
     Here,
     Insist,
     Room,
+    layout_problems,
     older_glibc,
     room_problems,
     target_problems,
@@ -105,7 +106,8 @@ def look(target: Target, wish: Wish) -> Seen:
     """Compares the target with the manifest; reads every file that the manifest has.
 
     Raises:
-        UnusableInput: ``only`` names something the manifest does not have.
+        UnusableInput: ``only`` names something the manifest does not have, or the target's
+            folders lie where nothing can be staged for them.
     """
     unknown = unknown_names(wish.manifest, wish.only)
     if unknown:
@@ -116,6 +118,7 @@ def look(target: Target, wish: Wish) -> Seen:
             f"--only: {names}: not in the manifest",
             f"it has {', '.join(close)}" if close else "see its 'distributions'",
         )
+    refuse(layout_problems(target.layout))
     records = records_of(target.layout)
     inventory = read_inventory(target.layout)
     known = {dist.name for dist in wish.manifest.distributions}

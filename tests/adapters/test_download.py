@@ -245,7 +245,7 @@ def test_where_there_are_no_locks(
     server: Loopback, fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each has a part of its own, and leaves none."""
-    monkeypatch.setattr(partial, "_lock", lambda descriptor: None)
+    monkeypatch.setattr(partial, "try_lock", lambda descriptor: None)
     fetch.part.write_bytes(b"another's")
     assert fetch(server.add("/a", Turn(data=DATA, cut=HALF), GOOD)) == DATA
     fetch.final.unlink()
@@ -258,14 +258,14 @@ def test_ended_between_two_steps(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) 
     """The part that a second process opened has become the file before it had the lock."""
     first = partial.Part.open(str(fetch.final), (SHA,), fetch.wait)
     first.write(DATA)
-    lock = partial._lock
+    lock = partial.try_lock
 
     def late(descriptor: int) -> bool | None:
         if fetch.part.exists() and not fetch.final.exists():
             first.finish()
         return lock(descriptor)
 
-    monkeypatch.setattr(partial, "_lock", late)
+    monkeypatch.setattr(partial, "try_lock", late)
     second = partial.Part.open(str(fetch.final), (SHA,), fetch.wait)
     assert second.have == 0
     second.close()

@@ -219,7 +219,14 @@ def test_work_while_a_program_runs(tmp_path: Path) -> None:
         f"import os, time\nprint('x' * 1_000_000)\n"
         f"while not os.path.exists({str(note)!r}): time.sleep(0.01)\nprint('end')"
     )
-    steps = (note.touch() if number == 3 else None for number in range(1_000_000_000))
+
+    def work() -> Iterator[None]:
+        for number in range(1_000_000_000):
+            if number == 3:
+                note.touch()
+            yield
+
+    steps = work()
     with while_waiting(steps):
         done = python(code)
     assert (done.code, done.output[-5:]) == (0, "\nend\n")

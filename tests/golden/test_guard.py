@@ -132,7 +132,9 @@ def set_up(world: World, tool: str, row: Row, folder: Path, *, dead: bool = Fals
     """A stage of its own for one run of one line."""
     folder.mkdir()
     python = world.copy(folder / "target")
-    places = {"index": world.index, "vendor": world.vendor, "other": world.other, "folder": folder}
+    places: dict[str, Path | str] = {
+        "index": world.index, "vendor": world.vendor, "other": world.other, "folder": folder,
+    }  # fmt: skip
     for wheel in ("tabulate-0.9", "torch-2.10.0"):
         data = (world.index / f"{wheel}-py3-none-any.whl").read_bytes()
         places[f"{wheel.partition('-')[0]}_sha256"] = hashlib.sha256(data).hexdigest()

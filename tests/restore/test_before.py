@@ -13,9 +13,10 @@ import pytest
 from envlock.adapters.marker import Marker
 from envlock.adapters.space import closed, free, nearest, why_no_room
 from envlock.cli import main
+from envlock.model.facts import Layout
 from envlock.model.manifest import Stack, dump
 from envlock.restore.plan import Need
-from envlock.restore.refusals import Room, room_problems
+from envlock.restore.refusals import Room, layout_problems, room_problems
 from tests.support.pythons import ROOT, clean_env
 from tests.support.worlds import World, tree
 
@@ -37,6 +38,27 @@ pytestmark = pytest.mark.integration
 )  # fmt: skip
 def test_room(need: Need, room: Room, codes: list[str]) -> None:
     assert [found.code for found in room_problems(need, room)] == codes
+
+
+@pytest.mark.parametrize(
+    ("folders", "said"),
+    [
+        ({}, []),
+        ({"headers": "/usr/include/python3.11"}, []),
+        ({"headers": "/include"}, ["headers"]),
+        ({"purelib": "/usr/lib/python3/site-packages"}, ["purelib"]),
+        ({"purelib": "/opt/x", "platlib": "/opt/x", "scripts": "/bin"},
+         ["purelib", "platlib", "scripts"]),
+    ],
+)  # fmt: skip
+def test_layout(folders: dict[str, str], said: list[str]) -> None:
+    """What is unpacked must not leave the stage, which has the same layout."""
+    layout = Layout(
+        prefix="/usr/local", purelib="/usr/local/lib/s", platlib="/usr/local/lib/s",
+        scripts="/usr/local/bin", headers="/usr/local/include", data="/usr/local",
+    )  # fmt: skip
+    found = layout_problems(replace(layout, **folders))
+    assert [one.what.split()[3] for one in found] == said
 
 
 def fake_stack(folder: Path, release: str) -> str:

@@ -303,7 +303,8 @@ def test_offline(broken: World) -> None:
     """A whole restore in a namespace without any network."""
     if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
         pytest.skip("network namespaces are not allowed here")
-    for backend in ("uv", "pip"):
+    for backend in ("native", "uv", "pip"):
+        (broken.site / "triton/__init__.py").write_text("broken again\n")
         done = subprocess.run(
             ["unshare", "-n", sys.executable, "-m", "envlock", "restore", "--wheelhouse",
              str(broken.wheels), "--python", str(broken.python), "--backend", backend],
