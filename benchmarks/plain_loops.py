@@ -58,7 +58,7 @@ def plain_gemm(dtype: Any, size: int, device: str) -> float:
 
 
 def plain_bus(way: str, kind: str, size: int, device: str) -> float:
-    host = torch.randint(-(2**31), 2**31 - 1, (size * MIB // 4,), dtype=torch.int32)
+    host = torch.arange(size * MIB // 4, dtype=torch.int32)
     host = host.pin_memory() if kind == "pinned" else host
     card = torch.zeros_like(host, device=device)
     start, end = (host, card) if way == "h2d" else (card, host)

@@ -11,7 +11,7 @@ from envlock.model.manifest import parse_yaml
 from envlock.model.profile import Profile, read_profile
 
 #: In the order in which ``--profile auto`` prefers them.
-BUNDLED = ("dtk", "cpu")
+BUNDLED = ("dtk", "cuda", "cpu")
 
 
 def load_profile(named: str) -> Profile:

@@ -20,7 +20,9 @@ Output = Annotated[
     str | None,
     typer.Option("-o", "--output", metavar="FILE", help="Default: manifests/TAG-cpXY.yaml."),
 ]
-ProfileName = Annotated[str, typer.Option(metavar="NAME", help="dtk, cpu, auto, or a YAML file.")]
+ProfileName = Annotated[
+    str, typer.Option(metavar="NAME", help="dtk, cuda, cpu, auto, or a YAML file.")
+]
 Protect = Annotated[
     list[str] | None,
     typer.Option(metavar="DIST", help="Protect this distribution too; may be repeated."),

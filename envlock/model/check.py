@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from math import isfinite
 from typing import Any
 
 
@@ -45,6 +46,7 @@ class Check:
         device: it needs a device; with ``--device cpu`` it is an allowed skip.
         advisory: never required (performance, environment warnings).
         arguments: parameters for the script, JSON values.
+        index: the device it runs on, as torch counts those it sees; None for the first.
     """
 
     id: str
@@ -56,6 +58,68 @@ class Check:
     device: bool = False
     advisory: bool = False
     arguments: tuple[tuple[str, Any], ...] = ()
+    index: int | None = None
+
+
+def base_id(name: str) -> str:
+    """``num.gemm_exact`` of ``num.gemm_exact@1``: a check that runs once for each device."""
+    return name.partition("@")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A key of :attr:`Case.metrics` that reports, pages and comparisons understand.
+
+    Attributes:
+        means: for people.
+        unit: of the number; empty for a plain one.
+        better: ``more``, ``less``, or empty where neither is.
+    """
+
+    means: str
+    unit: str = ""
+    better: str = ""
+
+
+#: What a case may say it measured. Other keys are allowed, shown, and compared as facts.
+METRICS: dict[str, Metric] = {
+    # numerics: a result against a reference in higher precision
+    "margin": Metric("largest error over its limit; above 1 is wrong", better="less"),
+    "max_abs": Metric("largest absolute error", better="less"),
+    "limit": Metric("what max_abs may be"),
+    "fro_rel": Metric("relative Frobenius error", better="less"),
+    "fro_limit": Metric("what fro_rel may be"),
+    "wrong": Metric("elements that are not the exact ones", better="less"),
+    # performance: the rate is flops or bytes over seconds_median
+    "tflops": Metric("rate of computing", "TFLOPS", "more"),
+    "gbps": Metric("rate of moving, 10^9 bytes", "GB/s", "more"),
+    "seconds_median": Metric("median of one run", "s", "less"),
+    "seconds_p95": Metric("19 of 20 runs were faster", "s", "less"),
+    "spread": Metric("standard deviation over mean"),
+    "samples": Metric("runs that were timed"),
+    "flops": Metric("operations of one run"),
+    "bytes": Metric("bytes that one run moves", "B"),
+    "peak_bytes": Metric("most memory of the device in use", "B", "less"),
+    "calls": Metric("calls that are timed together, where one is too short; times are of one call"),
+    "resource": Metric("what bounds it: a key of the profile's peaks"),
+    "reference": Metric("the profile's peak, in the unit of the rate"),
+    "ratio": Metric("rate over reference"),
+    "floor": Metric("share of reference below which it is worth a word"),
+    "typical": Metric("what a healthy device of the kind was measured at, in the unit of the rate"),
+    "typical_ratio": Metric("rate over typical"),
+}
+_BOUND = 1e12  # neither a margin nor a rate of anything that exists is larger
+#: The rates, and what is compared where a case has none of them.
+RATES = ("tflops", "gbps", "seconds_median")
+#: ``facts["samples"]`` of a check is a mapping of these to lists of one length: what the parent saw
+#: while the check ran. ``seconds`` counts from its start; null where the tool did not say.
+SAMPLES: dict[str, str] = {
+    "seconds": "s",
+    "power_w": "W",
+    "clock_mhz": "MHz",
+    "temperature_c": "°C",
+    "use_percent": "%",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +157,32 @@ class CheckResult:
     output: str = ""
     dropped: int = 0
     exit: int | None = None
+
+
+def margin_of(metrics: Mapping[str, Any]) -> float | None:
+    """Largest error over its limit, of a case's metrics; None where no error has a limit."""
+    if (known := number(metrics.get("margin"))) is not None:
+        return min(abs(known), _BOUND)
+    pairs = (("max_abs", "limit"), ("fro_rel", "fro_limit"))
+    ratios = [
+        min(abs(error / limit), _BOUND)
+        for error, limit in ((number(metrics.get(a)), number(metrics.get(b))) for a, b in pairs)
+        if error is not None and limit
+    ]
+    return max(ratios, default=None)
+
+
+def rate_of(metrics: Mapping[str, Any]) -> tuple[str, float] | None:
+    """The first of :data:`RATES` that a case has, with its value; None for a case without one."""
+    found = ((key, number(metrics.get(key))) for key in RATES)
+    return next(((key, value) for key, value in found if value and 0 < value < _BOUND), None)
+
+
+def number(value: Any) -> float | None:
+    """The value if it is a finite number, else None: reports hold NaN as text."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        return None
+    return float(value)
 
 
 def exit_code(results: Iterable[CheckResult]) -> int:

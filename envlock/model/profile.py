@@ -3,11 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from envlock.model.label import parse_label
 from envlock.model.reading import Node
+from envlock.model.runtime import Runtime, read_runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peaks:
+    """What one kind of device can do at most, and what a healthy one was measured at.
+
+    Attributes:
+        name: regular expression for the whole name that torch gives the device.
+        compute_units: 0 for any; where one name is given to several products.
+        values: resource to figure: ``fp16``, ``bf16``, ``fp32``, ``fp64`` in TFLOPS; ``memory`` and
+            ``host`` (between host and device) in GB/s. The maker's, not measured.
+        measured: name of a performance case to figure, in the unit of its rate.
+    """
+
+    name: str
+    compute_units: int
+    values: Mapping[str, float]
+    measured: Mapping[str, float]
+
+    def fits(self, name: str, compute_units: int) -> bool:
+        """Whether this is the device."""
+        wanted = self.compute_units in (0, compute_units)
+        return wanted and re.fullmatch(self.name, name) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +50,11 @@ class Profile:
         device: how checks name the device: ``cuda`` or ``cpu``.
         architectures: device architectures of this stack, ``gfx936``.
         unsupported: features that a device of this kind does not have, ``fp8``.
+        tools: programs that tell of devices, clocks and power; the first found is asked.
+        tool_folders: where they are when they are not on PATH.
+        visible: environment variable that chooses devices by number.
+        peaks: kinds of device; the first that fits counts.
+        runtime: its libraries, device nodes and variables.
     """
 
     name: str
@@ -39,6 +68,15 @@ class Profile:
     device: str = "cuda"
     architectures: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    tool_folders: tuple[str, ...] = ()
+    visible: str = "CUDA_VISIBLE_DEVICES"
+    peaks: tuple[Peaks, ...] = ()
+    runtime: Runtime = field(default_factory=Runtime)
+
+    def peaks_of(self, name: str, compute_units: int) -> Peaks | None:
+        """What is known of a device, by what torch says of it."""
+        return next((one for one in self.peaks if one.fits(name, compute_units)), None)
 
     def knows_label(self, version: str) -> bool:
         """Whether the version's label is one of this vendor's."""
@@ -53,10 +91,7 @@ def read_profile(node: Node) -> Profile:
         UnusableInput: a value is missing or of the wrong kind, or a label pattern does not compile.
     """
     for pattern in node.get("labels").items():
-        try:
-            re.compile(pattern.text())
-        except re.error as error:
-            raise pattern.bad(f"a regular expression ({error})") from error
+        _expression(pattern)
     return Profile(
         name=node.get("name").text(),
         title=node.get("title").text(),
@@ -69,7 +104,39 @@ def read_profile(node: Node) -> Profile:
         device=node.get("device").choice("cuda", "cpu"),
         architectures=node.get("architectures").texts(),
         unsupported=node.get("unsupported").texts(),
+        tools=node.get("tools").texts(),
+        tool_folders=node.get("tool_folders").texts(),
+        visible=node.get("visible").text("CUDA_VISIBLE_DEVICES"),
+        peaks=node.get("peaks").each(_read_peaks),
+        runtime=read_runtime(node.get("runtime")),
     )
+
+
+def _expression(node: Node) -> str:
+    text = node.text()
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise node.bad(f"a regular expression ({error})") from error
+    return text
+
+
+def _read_peaks(node: Node) -> Peaks:
+    return Peaks(
+        name=_expression(node.get("name")),
+        compute_units=node.get("compute_units").integer(0),
+        values=_figures(node.get("values")),
+        measured=_figures(node.get("measured")),
+    )
+
+
+def _figures(node: Node) -> dict[str, float]:
+    """Names and what each is at most; more than zero, since results are divided by them."""
+    figures = {name: node.get(name).number() for name in node.mapping()}
+    for name, value in figures.items():
+        if not 0 < value < float("inf"):
+            raise node.get(name).bad("a number above zero")
+    return figures
 
 
 def choose_profile(

@@ -42,6 +42,14 @@ class Failure(Exception):
         self.metrics = metrics
 
 
+class Unsound(Exception):
+    """A measurement that cannot be right; ``metrics`` are what was measured."""
+
+    def __init__(self, reason, **metrics):
+        super().__init__(reason)
+        self.metrics = metrics
+
+
 class OutOfMemory(Exception):
     """The device had no room: says nothing about the installation."""
 
@@ -52,14 +60,20 @@ def describe(error):
     return "{}: {}".format(type(error).__name__, text)[:_TEXT]
 
 
+def no_room(error):
+    """Whether memory ran out, the device's or the host's."""
+    kinds = (OutOfMemory, MemoryError)
+    return isinstance(error, kinds) or type(error).__name__ == "OutOfMemoryError"
+
+
 def subject(function, *args, **kwargs):
     """Calls what is under test. Its exceptions become failures of the installation."""
     try:
         return function(*args, **kwargs)
-    except (Skip, Failure):
+    except (Skip, Failure, Unsound):
         raise
-    except (MemoryError, Exception) as error:
-        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+    except Exception as error:
+        if no_room(error):
             raise OutOfMemory(describe(error)) from error
         raise Failure("raised " + describe(error)) from error
 
@@ -86,7 +100,8 @@ class Context:
     """What a check is given.
 
     device is ``cuda`` or ``cpu``; expected says that a device is known to be there; arguments are
-    the registry's; facts go into the report as they are.
+    the registry's; unsupported are features that the profile says such a device has not; given is
+    what it knows of device and runtime; facts go into the report as they are.
     """
 
     def __init__(self, request):
@@ -94,6 +109,8 @@ class Context:
         self.level = request.get("level", "standard")
         self.expected = bool(request.get("expected", False))
         self.arguments = request.get("arguments", {})
+        self.unsupported = tuple(request.get("unsupported", ()))
+        self.given = request.get("given", {})
         self.facts = {}
 
     @property
@@ -115,17 +132,19 @@ class Context:
             return case(name, FAILED, str(failure), **failure.metrics)
         except AssertionError as failure:
             return case(name, FAILED, str(failure) or "assertion failed")
-        except OutOfMemory as error:
-            return case(name, ERROR, "out of memory: {}".format(error))
-        except Exception:
-            return case(name, ERROR, ending())
+        except Unsound as error:
+            return case(name, ERROR, str(error), **error.metrics)
+        except Exception as error:
+            return case(name, ERROR, ending(error))
         warning = metrics.pop("warning", "")
         metrics["seconds"] = round(time.perf_counter() - started, 4)
         return case(name, WARNED if warning else PASSED, warning, **metrics)
 
 
-def ending():
-    """The end of the current exception's traceback."""
+def ending(error):
+    """What to say of an exception that nobody expected: the end of its traceback."""
+    if no_room(error):
+        return "out of memory: {}".format(str(error).strip() or "no more could be had")
     lines = traceback.format_exc().strip().splitlines()
     return "\n".join(lines[-_TRACEBACK_LINES:])
 
@@ -196,8 +215,8 @@ def run(script, request, answer):
         # outside a case: what every case needs does not work
         name = "prepare"
         answer.document["cases"].append(case(name, FAILED, str(failure), **failure.metrics))
-    except Exception:
-        return answer.write(context.facts, done=True, error=ending())
+    except Exception as error:
+        return answer.write(context.facts, done=True, error=ending(error))
     return answer.write(context.facts, done=True)
 
 

@@ -7,13 +7,14 @@ import os
 import signal
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from envlock.adapters import files, process
 from envlock.adapters.interpreter import probes_folder
 from envlock.model.check import Case, Check, CheckResult, Status
+from envlock.model.devices import chosen
 from envlock.model.facts import Target
 from envlock.verify.plan import Ground
 
@@ -38,6 +39,8 @@ class Runner:
         timeout_scale: factor on time limits.
         scripts: folder of the checks.
         grace: seconds between TERM and KILL once the time is over.
+        visible: environment variable of the vendor that chooses devices by number.
+        given: what the profile knows of device and runtime; goes to the script.
     """
 
     target: Target
@@ -47,6 +50,8 @@ class Runner:
     timeout_scale: float = 1.0
     scripts: Path = probes_folder() / "checks"
     grace: float = process.GRACE
+    given: Mapping[str, Any] = field(default_factory=dict)
+    visible: str = "CUDA_VISIBLE_DEVICES"
 
     def run(self, check: Check) -> CheckResult:
         """Runs one check to its end, its time limit or its death. ``required`` is not set yet."""
@@ -59,7 +64,7 @@ class Runner:
             flags = ["-s", "-X", "faulthandler"]
             done = process.run(
                 [self.target.executable, *flags, harness, script, request, answer],
-                env=self._environment(folder),
+                env={**self._environment(folder), **self._one_device(check)},
                 cwd=_made(folder, "work"),
                 timeout=check.timeout * self.timeout_scale,
                 grace=self.grace,
@@ -74,8 +79,17 @@ class Runner:
             "device": self.ground.device,
             "expected": self.ground.expected,
             "level": self.level,
+            "unsupported": list(self.ground.unsupported),
             "arguments": dict(check.arguments),
+            "given": dict(self.given),
         }
+
+    def _one_device(self, check: Check) -> dict[str, str]:
+        """Leaves one device visible, where a check is for one: no check needs to know which."""
+        if check.index is None or self.ground.device == "cpu":
+            return {}
+        name, value = chosen(self.env, self.visible, check.index) or (self.visible, "-1")
+        return {name: value}
 
     def _environment(self, folder: str) -> dict[str, str]:
         """Empty caches: a stale one gives wrong numbers silently, a warm one hides a compiler that

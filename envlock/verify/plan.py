@@ -12,9 +12,9 @@ from envlock.errors import UsageProblem
 from envlock.model.check import LEVELS, Check, Status
 from envlock.model.manifest import Manifest
 from envlock.model.profile import Profile
-from envlock.verify.registry import CHECKS, STATIC_LOCK
+from envlock.verify.registry import ALSO_CALLED, CHECKS, STATIC_LOCK
 
-DEVICES = ("auto", "cpu", "cuda")
+DEVICES = ("auto", "all", "cpu", "cuda")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Options:
         level: one of :data:`~envlock.model.check.LEVELS`; each contains the ones before it.
         only: patterns of check ids to run; empty for all of the level.
         skip: patterns of check ids to leave out.
-        device: ``cpu``, ``cuda``, or ``auto`` for the profile's.
+        device: ``cpu``, ``cuda``, a device's number, ``all``, or ``auto`` for the profile's.
         timeout_scale: factor on every time limit.
         grace: seconds between TERM and KILL for a check whose time is over.
         checks: the registry.
@@ -64,7 +64,7 @@ def select(options: Options) -> tuple[Check, ...]:
 def _validate(options: Options) -> None:
     for name, value, known in (
         ("--level", options.level, LEVELS),
-        ("--device", options.device, DEVICES),
+        ("--device", "all" if options.device.isdecimal() else options.device, DEVICES),
     ):
         if value not in known:
             raise UsageProblem(f"{name}: '{value}' is not known", f"one of {', '.join(known)}")
@@ -95,12 +95,14 @@ class Ground:
         expected: a device is known to be there, so that none visible is a failure.
         locked: canonical names in the manifest; None without one.
         installed: canonical names found in the target.
+        unsupported: features that the profile says such a device has not, ``fp8``.
     """
 
     device: str
     expected: bool
     locked: frozenset[str] | None
     installed: frozenset[str]
+    unsupported: tuple[str, ...] = ()
 
 
 def stand(
@@ -108,26 +110,38 @@ def stand(
 ) -> Ground:
     """Chooses the device, and gathers what the rules need.
 
-    A device is expected where somebody asked for it by name.
+    A device is expected where somebody asked for it, and where the manifest lists one: there was
+    one when the image was in order.
     """
-    device = profile.device if options.device == "auto" else options.device
+    device = {"auto": profile.device, "cpu": "cpu"}.get(options.device, "cuda")
+    listed = manifest is not None and bool(manifest.machine.devices)
     return Ground(
         device=device,
-        expected=options.device == "cuda",
-        locked=frozenset(d.name for d in manifest.distributions) if manifest else None,
-        installed=frozenset(installed),
+        expected=device != "cpu" and (options.device != "auto" or listed),
+        locked=_with_subjects(d.name for d in manifest.distributions) if manifest else None,
+        installed=_with_subjects(installed),
+        unsupported=profile.unsupported,
     )
+
+
+def _with_subjects(names: Iterable[str]) -> frozenset[str]:
+    found = frozenset(names)
+    return found | {ALSO_CALLED[name] for name in found if name in ALSO_CALLED}
 
 
 def is_required(check: Check, status: Status, ground: Ground) -> bool:
     """Whether the verdict depends on a check.
 
     Its subject is in the manifest (without one: installed). Advisory checks never are. On a
-    processor, what needs a device may be skipped. Without a manifest there are no files to compare.
+    processor, what needs a device may be skipped. Without a manifest there are no files to compare;
+    what nothing here is about, labels, code for devices or nodes, is not missing.
     """
     if check.advisory or (check.id == STATIC_LOCK and ground.locked is None):
         return False
     if status is Status.SKIPPED and check.device and ground.device == "cpu":
+        return False
+    about_nothing = check.level == LEVELS[0] or (check.device and not check.subject)
+    if status is Status.SKIPPED and about_nothing and check.id != STATIC_LOCK:
         return False
     return not check.subject or check.subject in _subjects(ground)
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envlock.adapters import files
-from envlock.errors import UnusableInput
-from envlock.model.check import Check, CheckResult, Status
+from envlock.model.check import Check, CheckResult, Status, base_id
 from envlock.model.facts import Finding, Target
 from envlock.model.manifest import Manifest, dump
 from envlock.model.masking import mask
+from envlock.verify.compare import Comparison
+from envlock.verify.privacy import Hidden
 from envlock.verify.registry import CANARY
+from envlock.verify.saved import Report
 from envlock.verify.words import VERDICTS
 
 SCHEMA = "1.0"
@@ -34,9 +34,11 @@ class Head:
         manifest: what was compared with; None without one.
         profile: name of the vendor profile.
         device: ``cpu`` or ``cuda``.
+        indices: devices that were chosen by number, as torch counts those it sees.
         config: what two runs must share to be comparable.
         findings: environment findings.
         started: UTC, to the second.
+        hidden: what this machine and this person are called; it stays out of the report.
     """
 
     tool: str
@@ -47,6 +49,8 @@ class Head:
     config: Mapping[str, Any]
     findings: tuple[Finding, ...]
     started: str
+    hidden: Hidden = field(default_factory=Hidden)
+    indices: tuple[int, ...] = ()
 
 
 def configuration(
@@ -91,6 +95,7 @@ def build(
         said: the verdict in words.
     """
     counts = Counter(result.status.value for result in results)
+    shared = head.hidden.value
     return {
         "schema": SCHEMA,
         "tool": head.tool,
@@ -99,15 +104,16 @@ def build(
         "target": {"python": head.target.python, "short": head.target.short},
         "manifest": _manifest(head.manifest),
         "profile": head.profile,
-        "device": {"kind": head.device, **_device_facts(results)},
+        "device": _device(head, results),
         "level": head.config["level"],
         "config": dict(head.config),
-        "findings": [asdict(finding) for finding in head.findings],
-        "checks": [_check(result) for result in results],
+        "findings": [shared(asdict(finding)) for finding in head.findings],
+        "checks": [_check(result, head.hidden) for result in results],
         "counts": {status.value: counts[status.value] for status in Status if counts[status.value]},
         "verdict": "running" if code is None else VERDICTS.get(code, "failed"),
         "said": said,
         "exit": code,
+        "baseline": None,
     }
 
 
@@ -117,41 +123,67 @@ def _manifest(manifest: Manifest | None) -> dict[str, str] | None:
     return {"name": manifest.name, "digest": manifest_digest(manifest)}
 
 
+def _device(head: Head, results: Sequence[CheckResult]) -> dict[str, Any]:
+    facts = head.hidden.value(_device_facts(results))
+    return {"kind": head.device, "indices": list(head.indices), **facts}
+
+
 def _device_facts(results: Sequence[CheckResult]) -> dict[str, Any]:
-    return next((dict(result.facts) for result in results if result.id == CANARY), {})
+    return next((dict(result.facts) for result in results if base_id(result.id) == CANARY), {})
 
 
-def _check(result: CheckResult) -> dict[str, Any]:
+def _check(result: CheckResult, hidden: Hidden) -> dict[str, Any]:
+    shared = hidden.value
     return {
         "id": result.id,
         "title": result.title,
         "status": result.status.value,
         "required": result.required,
-        "reason": result.reason,
+        "reason": shared(result.reason),
         "seconds": result.seconds,
         "exit": result.exit,
-        "facts": result.facts,
+        "facts": shared(result.facts),
         "cases": [
-            {"name": c.name, "status": c.status.value, "reason": c.reason, "metrics": c.metrics}
+            shared({"name": c.name, "status": c.status.value, "reason": c.reason})
+            | {"metrics": shared(c.metrics)}
             for c in result.cases
         ],
-        "output": result.output,
+        "output": shared(result.output),
         "dropped": result.dropped,
     }
 
 
-def write(path: str, document: Mapping[str, Any]) -> None:
-    """Writes the report whole, or leaves the last one.
+def with_baseline(
+    document: Mapping[str, Any], baseline: Report, comparison: Comparison
+) -> dict[str, Any]:
+    """The document with what differs from a baseline.
 
-    Raises:
-        UnusableInput: the file cannot be written.
+    A required check that lost speed makes a run fail that passed by itself.
     """
-    text = mask(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
-    try:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        files.write_whole(path, text.encode("utf-8", "replace"))
-    except OSError as error:
-        raise UnusableInput(
-            f"{path}: the report cannot be written: {error.strerror}",
-            "name another file with --report",
-        ) from error
+    changed: dict[str, Any] = {}
+    if comparison.failed and document["exit"] == 0:
+        said = f"{VERDICTS[3]}: slower than the baseline; {document['said'].partition(': ')[2]}"
+        changed = {"exit": 3, "verdict": VERDICTS[3], "said": said}
+    part = {
+        "started": baseline.document.get("started"),
+        "tool": baseline.document.get("tool"),
+        "manifest": baseline.document.get("manifest"),
+        **comparison_data(comparison),
+    }
+    return {**document, **changed, "baseline": part}
+
+
+def comparison_data(comparison: Comparison) -> dict[str, Any]:
+    """A comparison as JSON."""
+    return {
+        "same_configuration": comparison.same_configuration,
+        "cases": comparison.cases,
+        "margins": comparison.margins,
+        "rates": comparison.rates,
+        "differences": [{**asdict(one), "kind": one.kind.value} for one in comparison.differences],
+    }
+
+
+def to_text(document: Mapping[str, Any]) -> str:
+    """The report as JSON; what looks like a password is masked."""
+    return mask(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"

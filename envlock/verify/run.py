@@ -6,20 +6,27 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 from envlock import __version__
-from envlock.adapters.installed import Installed, read_installed
+from envlock.adapters.device import find_tool
+from envlock.adapters.installed import read_installed
 from envlock.adapters.interpreter import probes_folder
-from envlock.model.check import BAD, Check, CheckResult, Status, exit_code
+from envlock.model.check import BAD, Check, CheckResult, Status, base_id, exit_code
 from envlock.model.facts import Finding, Target
 from envlock.model.manifest import Manifest
 from envlock.model.profile import Profile
 from envlock.verify import plan, report, static
+from envlock.verify import spread as spreading
 from envlock.verify.activation import Activation, activate
 from envlock.verify.child import Runner, summary
 from envlock.verify.plan import Options
-from envlock.verify.registry import CANARY, CHECKS, IMPORTS, STATIC_LOCK
+from envlock.verify.privacy import hidden
+from envlock.verify.registry import CANARY, CHECKS, IMPORTS, STATIC_LOCK, WATCHED
+from envlock.verify.speed import Meter
+from envlock.verify.static_ground import Scene
+from envlock.verify.static_suite import STATIC
 from envlock.verify.words import findings, verdict
 
 
@@ -85,13 +92,30 @@ def run_suite(
     Raises:
         UsageProblem: the options name no check.
     """
-    checks = plan.select(options)
-    # nothing is sourced, and nothing said about a stack, where no check starts a child
-    children = any(check.script for check in checks)
+    chosen = plan.select(options)
+    # nothing is sourced, and nothing said about a stack, where no check needs its variables
+    children = any(check.script or check.id in STATIC for check in chosen)
     activation = activate(profile, env) if children else Activation(env=env)
     installed = read_installed(target.layout)
     ground = plan.stand(options, profile, manifest, (one.name for one in installed))
+    scene = Scene(
+        target=target, profile=profile, manifest=manifest, installed=installed, env=activation.env
+    )
     scripts = options.scripts or probes_folder() / "checks"
+    runner = Runner(
+        target=target,
+        env=activation.env,
+        ground=ground,
+        level=options.level,
+        timeout_scale=options.timeout_scale,
+        scripts=scripts,
+        grace=options.grace,
+        given=scene.given,
+        visible=profile.visible,
+    )
+    count = partial(_count, runner)
+    devices = spreading.indices(options.device, ground, chosen, count)
+    checks = spreading.spread(chosen, devices)
     head = report.Head(
         tool=f"envlock {__version__}",
         target=target,
@@ -101,29 +125,19 @@ def run_suite(
         config=report.configuration(checks, options.level, options.timeout_scale, scripts),
         findings=activation.findings,
         started=_now(),
+        hidden=hidden(target, env),
+        indices=tuple(index for index in devices if index is not None),
     )
-    runner = Runner(
-        target=target,
-        env=activation.env,
-        ground=ground,
-        level=options.level,
-        timeout_scale=options.timeout_scale,
-        scripts=scripts,
-        grace=options.grace,
-    )
-    return _Run(checks, runner, _Lock(manifest, installed), head, watch or Watch()).to_the_end()
+    return _Run(checks, runner, scene, head, watch or Watch()).to_the_end()
+
+
+def _count(runner: Runner) -> int:
+    found = runner.run(spreading.COUNT).facts.get("count")
+    return found if isinstance(found, int) else 0
 
 
 def _now() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-@dataclass(frozen=True, slots=True)
-class _Lock:
-    """What should be installed, and what is."""
-
-    manifest: Manifest | None
-    installed: Sequence[Installed]
 
 
 class _Run:
@@ -133,16 +147,18 @@ class _Run:
         self,
         checks: Sequence[Check],
         runner: Runner,
-        lock: _Lock,
+        scene: Scene,
         head: report.Head,
         watch: Watch,
     ) -> None:
-        self.runner, self.lock = runner, lock
+        self.runner, self.scene = runner, scene
         self.ground = runner.ground
         self.head, self.watch = head, watch
         self.checks = checks
         self.results = {check.id: self._pending(check) for check in checks}
-        self.wedged = ""  # id of the check after which the device no longer answered
+        self.wedged: dict[int | None, str] = {}  # check after which a device answers no longer
+        tool = None if self.ground.device == "cpu" else find_tool(scene.profile, runner.env)
+        self.meter = Meter(profile=scene.profile, env=runner.env, tool=tool)
 
     def to_the_end(self) -> Outcome:
         self._tell(None)
@@ -169,7 +185,7 @@ class _Run:
 
     def _tell(self, code: int | None) -> dict[str, Any]:
         results = tuple(self.results.values())
-        said = "" if code is None else verdict(results, code, self.lock.manifest is not None)
+        said = "" if code is None else verdict(results, code, self.scene.manifest is not None)
         ended = "" if code is None else _now()
         document = report.build(self.head, results, code, ended, said)
         self.watch.on_report(document)
@@ -186,46 +202,61 @@ class _Run:
             return self._static(check)
         if plan.is_pointless(check, self.ground):
             return _without_child(check, Status.SKIPPED, f"'{check.subject}' is not installed")
+        if check.id in STATIC:
+            return self._on_disk(check)
         bad = [r.id for r in self.results.values() if r.status in BAD]
         blocker = plan.blocker(check, bad, IMPORTS) or self._wedged(check)
         if blocker:
             return _without_child(check, Status.BLOCKED, f"blocked by {blocker}")
+        if check.id.partition(".")[0] in WATCHED:
+            return self._after(check, self.meter.watched(check, self.runner.run))
         return self._after(check, self.runner.run(check))
 
     def _wedged(self, check: Check) -> str:
-        return "" if check.id in IMPORTS.values() else self.wedged
+        if check.id in IMPORTS.values():
+            return ""
+        if check.index is None:  # of all devices, or there is one
+            return next(iter(self.wedged.values()), "")
+        return self.wedged.get(check.index, "")
 
     def _after(self, check: Check, result: CheckResult) -> CheckResult:
         """Is the device still there? One fault is reported once, not by every later check."""
-        if result.status is Status.UNKILLABLE:
-            self.wedged = check.id
-        elif check.id == CANARY and result.status not in (Status.PASSED, Status.WARNED):
-            self.wedged = CANARY
+        good = result.status in (Status.PASSED, Status.WARNED)
+        silent = base_id(check.id) == CANARY and not good
+        if silent or result.status is Status.UNKILLABLE:
+            self.wedged[check.index] = check.id
         elif result.status in BAD and check.id not in IMPORTS.values():
-            again = self.runner.run(self._canary())
+            again = self.runner.run(replace(self._canary(), index=check.index))
             if again.status is not Status.PASSED:
-                self.wedged = check.id
+                self.wedged[check.index] = check.id
             facts = {**result.facts, "canary": again.status.value}
             return replace(result, facts=facts)
         return result
 
     def _canary(self) -> Check:
-        known = {check.id: check for check in (*CHECKS, *self.checks)}
+        known = {base_id(check.id): check for check in (*CHECKS, *self.checks)}
         return known[CANARY]
 
+    def _on_disk(self, check: Check) -> CheckResult:
+        started = time.monotonic()
+        cases = STATIC[check.id](self.scene)
+        status, reason = summary(cases)
+        seconds = round(time.monotonic() - started, 3)
+        return replace(_without_child(check, status, reason), seconds=seconds, cases=cases)
+
     def _static(self, check: Check) -> CheckResult:
-        manifest = self.lock.manifest
+        manifest = self.scene.manifest
         if manifest is None:
             return _without_child(check, Status.SKIPPED, "not compared: there is no manifest")
         started = time.monotonic()
         layout = self.runner.target.layout
-        cases = static.compare(manifest, self.lock.installed, layout, self.watch.on_files)
+        cases = static.compare(manifest, self.scene.installed, layout, self.watch.on_files)
         status, reason = summary(cases)
         return replace(
             _without_child(check, status, reason),
             seconds=round(time.monotonic() - started, 3),
             cases=cases,
-            facts={"extra": static.extra(manifest, self.lock.installed)},
+            facts={"extra": static.extra(manifest, self.scene.installed)},
         )
 
 

@@ -66,7 +66,7 @@ LINE = (
 )
 WARNED = "Warning: unsupported format {\nrocm_smi_lib fallback\n" + LINE + "\n"
 ROCM = (
-    '{"card1": {"sclk clock speed:": "(1500Mhz)", "sclk clock level:": "7", '
+    '{"card1": {"sclk clock level:": "7", "sclk clock speed:": "(1500Mhz)", '
     '"Current Socket Graphics Package Power (W)": "131.0", '
     '"Temperature (Sensor junction) (C)": "N/A", "Temperature (Sensor edge) (C)": "50.0", '
     '"GPU use (%)": "99", "Max Graphics Package Power (W)": "560"}, "system": {"x": "y"}}'
@@ -156,6 +156,7 @@ HIP, CUDA = "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"
         ({CUDA: " 2 , 3"}, 0, (CUDA, "2")),  # the runtime hears both; the one in use is narrowed
         ({HIP: "", CUDA: "GPU-8d3f,GPU-11aa"}, 1, (CUDA, "GPU-11aa")),
         ({HIP: "4"}, 1, None),
+        ({CUDA: ""}, 0, None),
     ],
 )
 def test_one_device_is_left_visible(

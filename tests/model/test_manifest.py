@@ -11,7 +11,7 @@ import yaml
 
 from envlock.errors import UnusableInput
 from envlock.model.dist import Distribution, WheelRef
-from envlock.model.facts import Finding, Machine
+from envlock.model.facts import Device, Finding, Machine
 from envlock.model.manifest import (
     LockedTarget,
     Manifest,
@@ -45,7 +45,13 @@ MANIFEST = Manifest(
         tags=("cp310-cp310-manylinux_2_35_x86_64", "py3-none-any"),
         paths={"purelib": "lib/python3.10/site-packages", "scripts": "bin"},
     ),
-    machine=Machine(os="Ubuntu 22.04", kernel="5.15.0", cpu="数字 C86"),
+    machine=Machine(
+        os="Ubuntu 22.04",
+        kernel="5.15.0",
+        cpu="数字 C86",
+        driver="6.3.31-V1.5.0a",
+        devices=(Device(name="BW", memory_mib=65520),),
+    ),
     health=(
         Finding(
             code="health.missing",
@@ -172,7 +178,8 @@ CONTENT = "sha256:" + "0" * 64
         (
             "origin: rebuilt",
             "origin: made",
-            "distributions[2].wheel.origin: expected index | url | file | built | rebuilt, found 'made'",
+            "distributions[2].wheel.origin: "
+            "expected index | url | file | built | rebuilt, found 'made'",
         ),
         (
             "level: warning",

@@ -23,11 +23,13 @@ Cases = list[dict[str, Any]]
 
 
 def _run(python: Path, folder: Path, check: str, faults: Sequence[tuple[str, int]]) -> list[Cases]:
-    """The cases of a check for each (fault, seed)."""
+    """The cases of a check for each (fault, seed); up to the first that fails, except fa_causal."""
     write_flash_attn(folder / "site")
     jobs, answer = folder / "jobs.json", folder / "answer.json"
-    jobs.write_text(json.dumps([{"check": check, "fault": f, "seed": s} for f, s in faults]))
+    common = {"check": check, "first": check != "fa_causal"}
+    jobs.write_text(json.dumps([{**common, "fault": f, "seed": s} for f, s in faults]))
     env = clean_env(PYTHONPATH=str(folder / "site"), PYTHONDONTWRITEBYTECODE="1")
+    env["OMP_NUM_THREADS"] = "1"  # threads that share a processor with other tests only wait
     command = [str(python), "-s", str(DRIVER), str(probes_folder()), str(jobs), str(answer)]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -37,7 +39,8 @@ def _run(python: Path, folder: Path, check: str, faults: Sequence[tuple[str, int
 
 def _failed(cases: Cases) -> list[str]:
     """Names of the failed cases; the check itself must be sound."""
-    assert {case["status"] for case in cases} <= {"passed", "failed"}, cases
+    assert {case["status"] for case in cases} <= {"passed", "failed", "skipped"}, cases
+    assert any(case["status"] != "skipped" for case in cases)
     return [case["name"] for case in cases if case["status"] == "failed"]
 
 
@@ -127,16 +130,3 @@ def test_float32_that_is_not_is_named(torch_python: Path, tmp_path: Path) -> Non
     failed = [case for case in cases if case["status"] == "failed"]
     assert {case["name"].split()[0] for case in failed} == {"fp32"}
     assert all("TF32" in case["reason"] for case in failed)
-
-
-def test_triton_kernels(torch_python: Path, tmp_path: Path) -> None:
-    faults = [
-        "not-run", "tail-not-written", "mask-ignored", "first-block-twice", "last-bit",
-        "row-not-normal",
-    ]  # fmt: skip
-    tried = [("", 0), *[(f, 0) for f in faults]]
-    right, *broken = _run(torch_python, tmp_path, "tri_add", tried)
-    assert _failed(right) == []
-    assert [f for f, cases in zip(faults, broken, strict=True) if not _failed(cases)] == []
-    reasons = {f: cases[0]["reason"] for f, cases in zip(faults, broken, strict=True)}
-    assert "outside the output" in reasons["mask-ignored"]

@@ -40,6 +40,12 @@ BODIES = {
     "strange_case": 'bad(\'{"done": true, "cases": [{"name": 1}]}\')',
     "noisy": "noise(); yield context.case('one', dict)",
     "grandchild": "orphan(); yield context.case('one', dict)",
+    "out_of_memory": "yield context.case('one', harness.subject, eat)",
+    "out_of_memory_in_check": "yield context.case('one', dict); eat()",
+    "device_out_of_memory": "yield context.case('one', harness.subject, full)",
+    "stops_itself": "os.kill(os.getpid(), signal.SIGSTOP); yield",
+    "daemon": "orphan(start_new_session=True); yield context.case('one', dict)",
+    "answers_a_folder": "os.mkdir(sys.argv[3]); os._exit(0); yield",
     "measures_nan": "yield context.case('one', lambda: {'value': float('nan')})",
 }
 
@@ -60,8 +66,19 @@ def noise():
     for _ in range(100_000):
         os.write(1, line)
 
-def orphan():
-    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+def orphan(**how):
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"], **how)
+
+def eat():
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, resource.RLIM_INFINITY))
+    bytearray(1 << 33)
+
+class OutOfMemoryError(RuntimeError):
+    pass  # the name of the one that torch raises
+
+def full():
+    raise OutOfMemoryError("HIP out of memory: tried to allocate 64.00 GiB")
 """
 
 

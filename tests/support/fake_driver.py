@@ -15,8 +15,10 @@ PROBES, JOBS, ANSWER = sys.argv[1:4]
 sys.path.insert(0, PROBES)
 os.environ["TRITON_INTERPRET"] = "1"
 
+import fake_kernels  # noqa: E402
 import harness  # noqa: E402
 import torch  # noqa: E402
+import triton_stand_in  # noqa: E402
 
 CHECKS = os.path.join(PROBES, "checks")
 
@@ -24,7 +26,7 @@ CHECKS = os.path.join(PROBES, "checks")
 def put_into_flash(fault):
     import flash_attn
 
-    flash_attn.FAULT = fault
+    flash_attn.become(fault)
 
 
 def put_into_sdpa(fault):
@@ -110,64 +112,66 @@ def put_into_products(fault):
     products.product = product
 
 
-class Kernels:
-    """Stands in for the Triton kernels; a kernel is called as ``kernel[grid](...)``."""
-
-    def __init__(self, fault):
-        self.fault = fault
-        self.add = Launcher(self._add)
-        self.softmax = Launcher(self._softmax)
-
-    def _add(self, x, y, out, count, BLOCK):
-        whole = out._base  # the output with its guards
-        if self.fault == "not-run":
-            return
-        out.copy_(x + y)
-        if self.fault == "tail-not-written":
-            out[-1] = float("nan")
-        if self.fault == "mask-ignored":
-            start = out.storage_offset() + count
-            whole[start : start + BLOCK - count % BLOCK] = 0
-        if self.fault == "first-block-twice":
-            out[BLOCK : 2 * BLOCK] = out[:BLOCK]
-        if self.fault == "last-bit":
-            out[1000] = out[1000] * (1 + 2.0**-9)
-
-    def _softmax(self, values, out, columns, BLOCK):
-        if self.fault != "not-run":
-            weights = values.float().softmax(-1).to(values.dtype).reshape(-1)
-            out.copy_(weights)
-        if self.fault == "row-not-normal":
-            out[:columns] *= 1.01
-
-
-class Launcher:
-    def __init__(self, function):
-        self.function = function
-
-    def __getitem__(self, grid):
-        return self.function
-
-
 def put_into_kernels(fault):
-    sys.modules["envlock_check_kernels"] = Kernels(fault)
+    """Stand-ins for the Triton kernels, in place of both modules of kernels."""
+    for name in ("kernels", "kernels_more"):
+        sys.modules["envlock_check_" + name] = triton_stand_in.Kernels(fault)
 
+
+def put_into_vllm(fault):
+    import vllm
+
+    vllm.FAULT, vllm.RUNS[0] = fault, 0
+    vllm.register()
+    # a build for HIP, whose device has the name that the stand-in gives it
+    torch.version.hip = "6.3" if fault == "cuda-on-hip" else None
+    torch.cuda.get_device_name = lambda number: "card"
+
+
+FLASH_CHECKS = (
+    "fa_causal", "fa_dims", "fa_sweep", "fa_modes", "fa_varlen", "fa_kvcache", "fa_dropout",
+    "fa_repeat",
+)  # fmt: skip
 
 PUT = {
-    "fa_causal": put_into_flash,
+    **dict.fromkeys(FLASH_CHECKS, put_into_flash),
     "sdpa_causal": put_into_sdpa,
     "gemm_exact": put_into_products,
     "gemm_real": put_into_products,
     "gemm_ident": put_into_products,
-    "tri_add": put_into_kernels,
+    **dict.fromkeys(fake_kernels.FAULTS, put_into_kernels),
+    **dict.fromkeys(("vllm_platform", "vllm_ops", "vllm_generate"), put_into_vllm),
 }
+
+
+class Chosen(harness.Context):
+    """Runs the cases alone whose name has certain words in it."""
+
+    only = ""
+
+    def case(self, name, function, *args, **kwargs):
+        if self.only not in name:
+            return harness.case(name, harness.SKIPPED, "not asked for")
+        return super().case(name, function, *args, **kwargs)
 
 
 def run(job):
     PUT[job["check"]](job["fault"])
+    if job["check"].startswith("tri_"):  # these have one seed for all
+        harness.sibling("_triton").SEED = job["seed"] or 336
+    if job["check"].startswith("vllm_"):
+        harness.sibling("_vllm_model").SEED = job["seed"]
     module = harness.load(os.path.join(CHECKS, job["check"] + ".py"), "envlock_check")
-    context = harness.Context({"device": "cpu", "arguments": {"seed": job["seed"]}})
-    return list(module.check(context))
+    device = "cuda" if job["fault"] == "cuda-on-hip" else "cpu"
+    request = {"device": device, "arguments": {"seed": job["seed"]}}
+    context = Chosen(dict(request, unsupported=job.get("unsupported", ())))
+    context.only = job.get("only", "")
+    cases = []
+    for found in module.check(context):
+        cases.append(found)
+        if job.get("first") and found["status"] == "failed":
+            break
+    return cases
 
 
 def main():

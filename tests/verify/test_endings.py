@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +37,10 @@ ENDINGS = [
     ("not_finite", Status.ERROR, "NaN", 8),
     ("no_list", Status.ERROR, "has no cases", 8),
     ("strange_case", Status.ERROR, "not a case", 8),
+    ("answers_a_folder", Status.ERROR, "not JSON", 8),
+    ("out_of_memory", Status.ERROR, "out of memory: ", 8),
+    ("out_of_memory_in_check", Status.ERROR, "out of memory: ", 8),
+    ("device_out_of_memory", Status.ERROR, "out of memory: ", 8),
     ("measures_nan", Status.PASSED, "", 0),
 ]
 
@@ -86,11 +91,37 @@ def test_much_output_neither_hangs_nor_decides(run_fakes: RunFakes) -> None:
     assert len(result.output) <= 64 * 1024
 
 
-def test_a_grandchild_that_holds_the_pipe_is_not_waited_for(run_fakes: RunFakes) -> None:
+def test_a_check_that_stopped_itself_is_killed(run_fakes: RunFakes) -> None:
+    """TERM is not delivered to a stopped process, KILL is."""
+    outcome = run_fakes(fake_check("stops_itself", timeout=1.0), fake_check("right"))
+    assert (_one(outcome, "stops_itself").status, outcome.code) == (Status.TIMEOUT, 3)
+    assert _one(outcome, "right").status is Status.PASSED
+
+
+@pytest.mark.parametrize("name", ["grandchild", "daemon"])
+def test_a_grandchild_that_holds_the_pipe_is_not_waited_for(run_fakes: RunFakes, name: str) -> None:
+    """Not in the check's process group either, where KILL does not reach it."""
     started = time.monotonic()
-    result = _one(run_fakes(fake_check("grandchild")), "grandchild")
+    result = _one(run_fakes(fake_check(name)), name)
     assert result.status is Status.PASSED
     assert time.monotonic() - started < 20
+
+
+def test_the_report_of_a_bad_run_can_be_read(run_fakes: RunFakes, tmp_path: Path) -> None:
+    """From the file, as it was after the last check that ended."""
+    path = tmp_path / "report.json"
+
+    def keep(document: Mapping[str, Any]) -> None:
+        path.write_text(json.dumps(document, allow_nan=False))
+
+    names = ("out_of_memory", "half_answer", "abort", "exits", "no_cases")
+    outcome = run_fakes(*map(fake_check, names), watch=Watch(on_report=keep))
+    read = json.loads(path.read_text())
+    assert [check["status"] for check in read["checks"]] == [
+        "error", "error", "crashed", "error", "error",
+    ]  # fmt: skip
+    assert len({check["reason"] for check in read["checks"]}) == len(names)
+    assert (outcome.code, read["exit"], read["verdict"]) == (3, 3, "failed")
 
 
 def test_a_crash_keeps_the_cases_before_it(run_fakes: RunFakes) -> None:

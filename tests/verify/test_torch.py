@@ -55,9 +55,15 @@ def test_the_standard_level_passes(
     code, report = _verify(torch_target, tmp_path)
     assert code == 0
     statuses = _statuses(report)
-    assert {name for name, status in statuses.items() if status == "passed"} == {
+    assert {name for name, status in statuses.items() if status == "passed"} >= {
+        "static.labels", "static.vendor_mark", "static.ldd", "static.cxxabi", "static.pth",
+        "dev.sync_err",
         "imp.torch", "imp.triton", "dev.first", "smoke.seed", "num.gemm_exact", "num.gemm_real",
         "num.gemm_ident", "sdpa.causal", "tri.add",
+        "num.elem", "num.reduce", "num.norm_loss", "num.rng", "num.nan_prop", "num.poison",
+        "sdpa.shapes", "sdpa.modes", "sdpa.backends", "trn.prev", "trn.leak",
+        "tri.softmax", "tri.dot", "tri.layernorm", "tri.atomics", "tri.autotune",
+        "perf.quick",
     }  # fmt: skip
     assert statuses["fa.causal"] == "skipped"  # not installed, and nobody said it should be
     assert "files were not compared" in capsys.readouterr().out

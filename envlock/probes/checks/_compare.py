@@ -66,7 +66,7 @@ def within(found, golden, limit, fro_limit, what="result"):
     Raises Failure for NaN, infinities, or an error over a limit.
     """
     metrics = measure(found, golden)
-    metrics.update(limit=limit, fro_limit=fro_limit)
+    metrics.update(error=metrics["max_abs"], limit=limit, fro_limit=fro_limit)
     metrics["margin"] = round(max(metrics["max_abs"] / limit, metrics["fro_rel"] / fro_limit), 4)
     if metrics["nan"] or metrics["inf"]:
         text = "{} has {} NaN and {} infinite values".format(what, metrics["nan"], metrics["inf"])
@@ -103,13 +103,13 @@ def exact(found, golden, what="result"):
     wanted = rounded_once(golden, found.dtype)
     metrics = measure(found, wanted)
     wrong = int((found.detach().cpu() != wanted).sum())
-    metrics["wrong"] = wrong
+    metrics.update(wrong=wrong, error=metrics["max_abs"], limit=0.0)
     if wrong:
         text = "{} of {} elements of the {} are not the exact ones".format(
             wrong, wanted.numel(), what
         )
         raise harness.Failure(text, **metrics)
-    return metrics
+    return {**metrics, "margin": 0.0}
 
 
 def worst(parts):

@@ -27,11 +27,12 @@ def shapes(context):
 
 def plan(context, dtypes):
     """Every (type, shape, layout) with its seed, the same on every machine."""
+    start = int(context.arguments.get("seed", SEED))
     for dtype in dtypes:
         for number, shape in enumerate(shapes(context)):
             layouts = LAYOUTS if shape == LAYOUT_SHAPE else ("nn",)
             for layout in layouts:
-                yield dtype, shape, layout, SEED + number
+                yield dtype, shape, layout, start + number
 
 
 def name_of(dtype, shape, layout):

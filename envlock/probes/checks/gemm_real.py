@@ -31,7 +31,7 @@ def one_product(dtype, shape, layout, seed, device):
 
 
 def check(context):
-    dtypes = (*products.HALF, torch.float32)
+    dtypes = (*products.HALF, torch.float32, torch.float64)
     for dtype, shape, layout, seed in products.plan(context, dtypes):
         name = products.name_of(dtype, shape, layout)
         yield context.case(name, one_product, dtype, shape, layout, seed, context.device)

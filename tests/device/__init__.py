@@ -1,0 +1,1 @@
+"""Tests that need a device; run with -m device."""
