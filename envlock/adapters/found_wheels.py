@@ -12,12 +12,13 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidName, canonicalize_name
 
 from envlock.adapters.zipmember import NO_ZIP
 from envlock.model.dist import parse_metadata
 from envlock.model.label import same_version
 from envlock.model.wheels import (
+    is_file_name,
     parse_wheel_info,
     parse_wheel_name,
     wheel_file_name,
@@ -91,13 +92,21 @@ def identify(path: str) -> FoundWheel:
         return FoundWheel(path=path, problem=f"cannot be read as a wheel: {error}")
     if not metadata.name or not metadata.version:
         return FoundWheel(path=path, problem="its METADATA has no name and version")
-    name, version = canonicalize_name(metadata.name), metadata.version
+    try:
+        name, version = canonicalize_name(metadata.name, validate=True), metadata.version
+    except InvalidName:
+        return FoundWheel(path=path, problem=f"'{metadata.name}' in its METADATA is no name")
+    if not is_file_name(version):
+        return FoundWheel(path=path, problem=f"'{version}' in its METADATA is no version")
     known = FoundWheel(path=path, name=name, version=version)
     spelled = unquote(os.path.basename(path))
     try:
         claimed = parse_wheel_name(spelled)
     except ValueError:
-        tags = sorted(str(tag) for tag in info.tag_set)
+        try:
+            tags = sorted(str(tag) for tag in info.tag_set)
+        except ValueError:
+            tags = []
         if not tags:
             return _with(known, problem="its file name is none of a wheel, and WHEEL has no tags")
         return _with(known, file=wheel_file_name(name, version, info.build, wheel_tags_part(tags)))
@@ -108,6 +117,8 @@ def identify(path: str) -> FoundWheel:
 
 
 def _with(known: FoundWheel, *, file: str = "", problem: str = "") -> FoundWheel:
+    if file and not is_file_name(file):  # tags and a build number say what they like
+        file, problem = "", f"'{file}' would be its file name, and is none"
     return FoundWheel(
         path=known.path, name=known.name, version=known.version, file=file, problem=problem
     )

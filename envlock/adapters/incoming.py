@@ -1,8 +1,8 @@
 """The file list of wheels that are about to be installed: the directory of the zip, no more.
 
 On this machine it is read from the file; behind a URL by range requests (RFC 9110, 14), which
-fetch the end of the file. A server that knows no ranges, or does not answer in time, is no error:
-the list is not known then.
+fetch the end of the file. Of a server that knows no ranges a small wheel is read whole. One that
+does not answer in time is no error: the list is not known then.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ Members = Mapping[str, tuple[int, int]]
 SECONDS = 1.0
 #: The last bytes, asked for first: the directory of all but the largest wheels is in them.
 _TAIL = 128 * 1024
+#: A wheel that comes whole, where its end was asked for, is read up to this size.
+_WHOLE = 4 * 1024 * 1024
 #: A directory larger than this is not fetched.
 _MOST = 8 * 1024 * 1024
 _WORKERS = 16
@@ -190,10 +192,12 @@ class _Remote(io.RawIOBase):
         self._url = url
         self._web = web
         self._position = 0
-        self._start, self._size, self._data = self._fetch(f"-{_TAIL}", _TAIL)
+        self._start, self._size, self._data = self._fetch(f"-{_TAIL}", _TAIL, whole=True)
 
-    def _fetch(self, wanted: str, most: int) -> tuple[int, int, bytes]:
+    def _fetch(self, wanted: str, most: int, *, whole: bool = False) -> tuple[int, int, bytes]:
         with self._web.open(self._url, {"Range": f"bytes={wanted}"}) as response:
+            if whole and response.status == 200:
+                return self._all(response)
             found = _TOTAL.match(response.headers.get("Content-Range", ""))
             if response.status != 206 or found is None:
                 raise _NoAnswerError("no ranges")  # the whole file would follow
@@ -202,6 +206,13 @@ class _Remote(io.RawIOBase):
         if start + len(data) > size:
             raise _NoAnswerError("not what was asked for")
         return start, size, data
+
+    def _all(self, response: HTTPResponse) -> tuple[int, int, bytes]:
+        """A file that comes whole; a part of one is no zip, and is found out there."""
+        if int(response.headers.get("Content-Length") or 0) > _WHOLE:
+            raise _NoAnswerError("no ranges, and too much to be read whole")
+        data = self._web.read(response, _WHOLE)
+        return 0, len(data), data
 
     def seekable(self) -> bool:
         return True

@@ -27,6 +27,7 @@ _UV_IGNORED = (
     "UV_KEYRING_PROVIDER", "UV_OFFLINE", "UV_CONFIG_FILE", "UV_INDEX_STRATEGY",
     "UV_PYTHON_PLATFORM", "UV_PYTHON_VERSION",
 )  # fmt: skip
+_LINKS = "--find-links"
 #: uv lets an index have a name before its URL.
 _INDEX_NAME = re.compile(r"\A[\w.-]+=(?=\w+://)")
 
@@ -72,6 +73,19 @@ class IndexSettings:
             found += ["--find-links", place]
         return found
 
+    def places(self) -> list[str]:
+        """Of these options, those that never hold a password: everybody on this machine can read
+        the command line of a program."""
+        found = ["--no-index"] if self.no_index else []
+        return found + [w for place in self.links if not is_page(place) for w in (_LINKS, place)]
+
+    def variables(self, index: str, more: str) -> dict[str, str]:
+        """The indexes, as variables of these names give them to pip and uv."""
+        if self.no_index:
+            return {}
+        found = {index: self.index, more: " ".join(self.more)}
+        return {name: value for name, value in found.items() if value}
+
     def access(self) -> list[str]:
         """How pip's options say what is needed to reach them."""
         found = [word for host in self.trusted for word in ("--trusted-host", host)]
@@ -83,6 +97,11 @@ class IndexSettings:
         ):
             found += [name, value] if value else []
         return found
+
+
+def is_page(place: str) -> bool:
+    """Whether links are found in a page of a server, whose URL may hold a password."""
+    return "://" in place
 
 
 def read_index_settings(env: Mapping[str, str]) -> IndexSettings:

@@ -1,4 +1,5 @@
-"""Whether a build in isolation asks for a protected build, found out before it is made.
+"""Why a dry run failed: a build in isolation that asks for a protected build, found out before it
+is made, or an answer that did not come.
 
 A dry run builds what has no metadata, against whatever its index has: a public torch of gigabytes.
 With the protected builds as build constraints such a build ends at once, since no index has them,
@@ -17,13 +18,28 @@ from envlock.adapters.installer import Ask, Blocked
 
 #: uv 0.13: "Failed to download and build `NAME==VERSION`"; pip 25.3: "Failed to build 'NAME' when".
 _FAILED = re.compile(r"^error: Failed to (?:\w+ and )?build [`'](.+?)[`']", re.M | re.I)
-#: Options that build some of it, or all, in the target.
-_IN_PLACE = ("--no-build-isolation", "--no-build-isolation-package")
+
+
+#: uv 0.13 and pip 9.0 to 26.3 of a server that is silent, breaks off, or has too much to do.
+_NO_ANSWER = re.compile(
+    r"timed out|\btimeout\b|Timeout(?:Error)?\(|error sending request|request failed after"
+    r"|are you offline|connection (?:\w+ )?(?:reset|refused|closed|aborted|error|broken)"
+    r"|dns error|name resolution|max retries exceeded|incompleteread|error decoding response"
+    r"|unexpected (?:eof|end)|\((?:408|425|429|5\d\d) |\b5\d\d server error",
+    re.I,
+)
+
+
+def unanswered(output: str) -> bool:
+    """Whether a dry run failed since an answer did not come: whoever waits longer, or asks again,
+    may get one."""
+    return _NO_ANSWER.search(output) is not None
 
 
 def isolated(ask: Ask) -> bool:
-    """Whether everything is built in an environment of its own."""
-    return not ask.flags.intersection(_IN_PLACE)
+    """Whether anything is built in an environment of its own: build constraints mean only that,
+    and nothing of what ``--no-build-isolation-package`` names."""
+    return "--no-build-isolation" not in ask.flags
 
 
 def blocked(output: str, builds: Sequence[tuple[str, str]]) -> tuple[Blocked, ...]:

@@ -27,6 +27,8 @@ from envlock.model.kit import (
 )
 
 PIECE = 1024 * 1024
+#: Names of more parts, ``.1000``, would not sort as they follow each other.
+MOST_PARTS = 999
 #: What reading the document of a kit may raise.
 _NOT_READ: tuple[type[Exception], ...] = (*NO_ZIP, KeyError)
 _MOST_CONTENTS = 64 * 1024 * 1024
@@ -53,6 +55,7 @@ class PartsWriter:
 
         Raises:
             OSError: the disk is full.
+            UnusableInput: there are too many parts.
         """
         view = memoryview(data)
         while view:
@@ -70,6 +73,11 @@ class PartsWriter:
         if self._file is not None and (self._limit is None or self._left):
             return self._file
         self.close()
+        if len(self.parts) == MOST_PARTS:
+            raise UnusableInput(
+                f"kit: it needs more than {MOST_PARTS} parts of {self._limit} bytes",
+                "name a larger --split",
+            )
         number = f".{len(self.parts) + 1:03}" if self._limit is not None else ""
         self._file = open(self._path + number, "wb")  # noqa: SIM115
         self._left, self._total = self._limit or 0, hashlib.sha256()

@@ -15,7 +15,10 @@ from pathlib import Path
 from queue import Empty, Queue
 from urllib.parse import urlsplit
 
-_URL = re.compile(r"https?://[^\s'\",\]\)]+")
+#: The brackets are those of an IPv6 address (RFC 3986, 3.2.2); any other one ends a list.
+_URL = re.compile(
+    r"https?://(?:(?:[^\s'\",\]\)/@]*@)?\[[0-9A-Za-z:.%~_-]+\][^\s'\",\]\)]*|[^\s'\",\]\)]+)"
+)
 _PORTS = {"http": 80, "https": 443}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -83,7 +86,7 @@ def reachable(urls: Iterable[str], seconds: float = PROBE_SECONDS) -> bool:
         seconds: for a host that gives no sign of life; it may be four times as long for one that
             took the connection, and three seconds more on a machine that has no time for us.
     """
-    wanted = {_Server.of(url) for url in urls}
+    wanted = {server for url in urls if (server := _Server.of(url))}
     if not has_route():
         wanted = {server for server in wanted if server.local}
     if any(server.scheme == "https" for server in wanted):
@@ -131,8 +134,12 @@ class _Server:
     port: int
 
     @classmethod
-    def of(cls, url: str) -> _Server:
-        parts = urlsplit(url)
+    def of(cls, url: str) -> _Server | None:
+        """The server of a URL; None for a text that only begins like one."""
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return None
         try:
             port = parts.port
         except ValueError:

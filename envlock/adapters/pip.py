@@ -30,7 +30,7 @@ from envlock.adapters.installer import (
     pins,
     unpack,
 )
-from envlock.adapters.isolation import blocked, isolated
+from envlock.adapters.isolation import blocked, isolated, unanswered
 from envlock.adapters.marker import passing
 from envlock.adapters.pip_conf import released
 from envlock.model.facts import Target
@@ -122,7 +122,9 @@ class PipPlanner:
                 return Plan(known=Known.UNKNOWN, said="pip did not answer in time")
             if done.code == 0:
                 return _read_report(report, ask, target)
-        rejected = asked_itself or _rejected_by_all(done) or self._misunderstood(done, ask, target)
+        rejected = not unanswered(done.output) and (
+            asked_itself or _rejected_by_all(done) or self._misunderstood(done, ask, target)
+        )
         return Plan(
             known=Known.REJECTED if rejected else Known.UNKNOWN,
             said=_said(done.output),
@@ -259,7 +261,7 @@ def _change(item: Mapping[str, Any], ask: Ask, target: Target) -> Change:
     old_form = str(archive.get("hash", "")).removeprefix("sha256=")  # before pip 23.0
     return Change(
         name=name,
-        old=None if ask.elsewhere else ask.installed.get(name),
+        old=ask.installed.get(name) if not ask.elsewhere or _takes_away(ask) else None,
         new=metadata["version"],
         url=download.get("url", ""),
         sha256=hashes.get("sha256", old_form),
@@ -267,6 +269,12 @@ def _change(item: Mapping[str, Any], ask: Ask, target: Target) -> Change:
             metadata.get("requires_dist") or (), target.markers, item.get("requested_extras") or ()
         ),
     )
+
+
+def _takes_away(ask: Ask) -> bool:
+    """Told a prefix or a root, pip writes there and uninstalls what is installed here."""
+    kept = {"--target", "--user", "--ignore-installed"}
+    return bool(ask.flags & {"--prefix", "--root"}) and not ask.flags & kept
 
 
 def python_of(script: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,6 +35,8 @@ from piptools.utils import key_from_ireq
 
 #: What pip says of a source where only wheels are allowed.
 _PASSED_OVER = "No sources permitted for "
+#: A page that is not there is an answer; who must log in, or come again later, has none.
+_ANSWERS = re.compile(r"(?!401|407|408|429)4\d\d Client Error")
 _PIECE = 1024 * 1024
 _ROUNDS = 200  # each one lets go of the held versions that stood in the way
 
@@ -93,7 +96,7 @@ def record_failures() -> list[str]:
     tell = collector._handle_get_simple_fail
 
     def told(link: Link, reason: Any, meth: Callable[..., None] | None = None) -> None:
-        if " Client Error" not in str(reason):  # a page that is not there is an answer
+        if not _ANSWERS.match(str(reason)):
             failed.append(f"{link}: {reason}")
         tell(link, reason, meth)
 
@@ -202,6 +205,8 @@ def main(asked: str, answer: str) -> int:
     repository = PyPIRepository(question["options"], cache_dir=question["cache"])
     try:
         found: dict[str, Any] = {"pins": list(solve(question, repository))}
+        if failed:  # what it has may be what is meant: of the same name elsewhere nobody is to know
+            found = {"refused": "", "program": True, "unreachable": failed, "only_source": []}
     except PipError as error:
         cause = error.__cause__ if isinstance(error, DistributionNotFound) else None
         found = {

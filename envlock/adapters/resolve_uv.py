@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import tomli_w
 
 from envlock.adapters import process
-from envlock.adapters.index_settings import IndexSettings
+from envlock.adapters.index_settings import IndexSettings, is_page
 from envlock.adapters.installer import complaint, without_settings
 from envlock.adapters.pylock import preferences, read_pins
 from envlock.adapters.resolving import OnlySource, Pin, Question
 from envlock.adapters.stubs import lines, stubbed, write_stub
 from envlock.errors import ProgramFailed, Refused, UnusableInput
-from envlock.model.dist import Distribution
 from envlock.model.health import parse_requirement
 from envlock.model.manifest import LockedTarget
 
@@ -74,7 +74,7 @@ class UvResolver:
                 write_stub(stubs, dist)
             (folder / "asked.in").write_text(lines(question.requirements), encoding="utf-8")
             (folder / "limits.txt").write_text(lines(question.constraints), encoding="utf-8")
-            (folder / "uv.toml").write_text(_declared(held), encoding="utf-8")
+            (folder / "uv.toml").write_text(self._declared(question), encoding="utf-8")
             answer = folder / "pylock.toml"
             answer.write_text(preferences(held), encoding="utf-8")
             self._run(question, folder)
@@ -91,12 +91,9 @@ class UvResolver:
             "--no-header", "--no-annotate", "--no-python-downloads", "--quiet", "--color", "never",
             # pip asks all indexes alike; uv would stop at the first that knows the name
             "--index-strategy", "unsafe-best-match", "--find-links", str(folder / "stubs"),
-            *self.settings.options(),
         ]  # fmt: skip
         if self.settings.no_index:  # nothing is fetched: its cache may lie where nobody may write
-            command += ["--no-cache"]
-        for place in question.links:
-            command += ["--find-links", place]
+            command += ["--no-index", "--no-cache"]
         for host in self.settings.trusted:
             command += ["--allow-insecure-host", host]
         for file in self.settings.constraints:
@@ -105,8 +102,25 @@ class UvResolver:
         if done.code != 0:
             raise _failure(done)
 
+    def _declared(self, question: Question) -> str:
+        """What uv's configuration file declares: what the held distributions need, and where links
+        are. A command line would show the password of a page, and uv parts it at commas."""
+        entries = [
+            {
+                "name": dist.name,
+                "version": dist.version,
+                "requires-dist": [line for line in dist.requires if parse_requirement(line)],
+            }
+            for dist in stubbed(question.held)
+        ]
+        found: dict[str, object] = {"dependency-metadata": entries} if entries else {}
+        places = (*self.settings.links, *question.links)
+        links = [place if is_page(place) else os.path.abspath(place) for place in places]
+        return tomli_w.dumps(found | ({"find-links": links} if links else {}))
+
     def _environment(self, platform: UvPlatform) -> dict[str, str]:
         env = without_settings(self.env)
+        env |= self.settings.variables("UV_INDEX_URL", "UV_EXTRA_INDEX_URL")
         if self.settings.cert:
             env["SSL_CERT_FILE"] = self.settings.cert
         if self.settings.client_cert:
@@ -124,19 +138,6 @@ def _sources(question: Question) -> list[str]:
     if not question.sources:
         return ["--no-build"]
     return [word for name in question.unbuilt for word in ("--only-binary", name)]
-
-
-def _declared(held: Sequence[Distribution]) -> str:
-    """What the held distributions need, as uv's configuration file declares it."""
-    entries = [
-        {
-            "name": dist.name,
-            "version": dist.version,
-            "requires-dist": [line for line in dist.requires if parse_requirement(line)],
-        }
-        for dist in held
-    ]
-    return tomli_w.dumps({"dependency-metadata": entries} if entries else {})
 
 
 def _failure(done: process.Finished) -> Exception:

@@ -10,12 +10,14 @@ import io
 import os
 import re
 import sys
+import threading
 import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from queue import Empty, Queue
 from typing import IO, Any
 from urllib.parse import unquote
 
@@ -88,9 +90,36 @@ def read_archive(path: str) -> SourceFacts | None:
         return None
 
 
-def fetch_archive(url: str, env: Mapping[str, str]) -> SourceFacts | None:
-    """A small source archive behind a URL; None when it is large or does not come in time."""
-    web = Web(env, time.monotonic() + _SECONDS)
+def fetch_archives(
+    urls: Iterable[str], env: Mapping[str, str], seconds: float = _SECONDS
+) -> dict[str, SourceFacts]:
+    """Small source archives behind URLs, by URL, all at once: without those that are large, that
+    cannot be read, or that do not come in time.
+
+    Args:
+        env: names certificates and proxies.
+        seconds: for all of them together, with the look-up of names, which nothing can interrupt.
+    """
+    waiting = set(urls)
+    until = time.monotonic() + seconds
+    web = Web(env, until)
+    answers: Queue[tuple[str, SourceFacts | None]] = Queue()
+    for url in waiting:
+        # no pool: nobody waits for a thread that hangs, not even the end of the program
+        threading.Thread(
+            target=lambda one: answers.put((one, _fetched(one, web))), args=(url,), daemon=True
+        ).start()
+    found: dict[str, SourceFacts] = {}
+    for _ in waiting:
+        try:
+            url, facts = answers.get(timeout=max(0.0, until - time.monotonic()))
+        except Empty:
+            break
+        found.update({url: facts} if facts is not None else {})
+    return found
+
+
+def _fetched(url: str, web: Web) -> SourceFacts | None:
     try:
         with web.open(url) as response:
             if int(response.headers.get("Content-Length") or 0) > _MOST:

@@ -29,7 +29,7 @@ from envlock.adapters.installer import (
     pins,
     unpack,
 )
-from envlock.adapters.isolation import blocked, isolated
+from envlock.adapters.isolation import blocked, isolated, unanswered
 from envlock.adapters.marker import passing
 from envlock.adapters.uv_sources import with_sources
 from envlock.adapters.uv_stated import CHOOSING, believing
@@ -76,6 +76,9 @@ _SET_BY_PLAN = {"--dry-run": 0, "--check": 0, "--output-format": 1, "-q": 0, "-q
 #: How a list of versions is given: the option, short and long, and the variable that it replaces.
 _CONSTRAINT = ("-c", "--constraints", "UV_CONSTRAINT")
 _BUILD = ("-b", "--build-constraints", "UV_BUILD_CONSTRAINT")
+#: Short options in one word: those without a value, and what follows them.
+_CLUSTER = re.compile(r"-(?=[^-])([hnqsvUV]*q[hnqsvUV]*)(.*)\Z", re.S)
+_NOTHING: Mapping[str, str] = {}
 DRY_RUN = ("--dry-run", "--output-format", "json", "--no-progress")
 
 
@@ -185,20 +188,25 @@ def answers(ask: Ask, env: Mapping[str, str]) -> bool:
 
 
 def dry_run(
-    command: Sequence[str], env: Mapping[str, str], builds: Sequence[tuple[str, str]] = ()
+    command: Sequence[str],
+    env: Mapping[str, str],
+    builds: Sequence[tuple[str, str]] = (),
+    installed: Mapping[str, str] = _NOTHING,
 ) -> Plan:
     """What uv says that it would do; it is on its standard output.
 
     Args:
         builds: those that are its build constraints.
+        installed: canonical names and raw versions; they go where uv makes an environment anew.
     """
     done = process.run(command, env=_impatient(env), timeout=PLAN_SECONDS)
     if done.timed_out:
         return Plan(known=Known.UNKNOWN, said="uv did not answer in time")
     if done.code != 0:
         said, hindered = _said(done.output), blocked(done.output, builds)
-        return Plan(known=Known.REJECTED, said=said, blocked=hindered)
-    return _read_answer(done.output)
+        known = Known.UNKNOWN if unanswered(done.output) else Known.REJECTED
+        return Plan(known=known, said=said, blocked=hindered)
+    return _read_answer(done.output, installed)
 
 
 def without(words: Sequence[str], dropped: Mapping[str, int] = _SET_BY_PLAN) -> list[str]:
@@ -210,26 +218,35 @@ def without(words: Sequence[str], dropped: Mapping[str, int] = _SET_BY_PLAN) -> 
             skip -= 1
         elif name in dropped:
             skip = 0 if equals else dropped[name]
+        elif "-q" in dropped and (cluster := _CLUSTER.match(word)):
+            loud = f"-{cluster[1].replace('q', '')}{cluster[2]}"
+            kept += [loud] if loud != "-" else []
         else:
             kept.append(word)
     return kept
 
 
-def _read_answer(output: str) -> Plan:
+def _read_answer(output: str, installed: Mapping[str, str] = _NOTHING) -> Plan:
     """uv's JSON (schema "preview"): one entry for each thing installed or uninstalled; those of a
-    project lie under ``sync``. What is built first has no version yet.
+    project lie under ``sync``, whose action "replace" says that the environment is deleted before.
+    What is built first has no version yet.
 
     Notes on standard error are mixed in before and after it.
     """
     start = re.search(r"^\{", output, re.M)
     try:
         answer: dict[str, Any] = json.JSONDecoder().raw_decode(output[start.start() :])[0]  # type: ignore[union-attr]
+        said: dict[str, Any] = answer.get("sync", answer)
         entries = [(canonicalize_name(e["name"]), e.get("version", "?"), e["action"])
-                   for e in answer.get("sync", answer)["changes"]]  # fmt: skip
+                   for e in said["changes"]]  # fmt: skip
+        anew = said.get("action") == "replace"
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         return Plan(known=Known.UNKNOWN, said=f"uv's answer cannot be read: {error}")
-    old = {name: version for name, version, action in entries if action == "uninstalled"}
-    new = {name: version for name, version, action in entries if action == "installed"}
+    gone = [*(installed.items() if anew else ())]
+    gone += [(name, version) for name, version, action in entries if action == "uninstalled"]
+    old: dict[str, str] = dict(gone)
+    new: dict[str, str] = {name: version for name, version, action in entries
+                           if action == "installed"}  # fmt: skip
     return Plan(
         changes=tuple(
             Change(name=name, old=old.get(name), new=new.get(name))

@@ -43,7 +43,8 @@ class UvProjectPlanner:
             return Plan(known=Known.UNKNOWN, said=f"'uv {ask.subcommand}' has no dry run")
         reached = answers(ask, self.env)
         words = _sync_options(ask) + ([] if reached else ["--offline"])
-        plan = dry_run([self.asked, *without(ask.before), "sync", *DRY_RUN, *words], self.env)
+        command = [self.asked, *without(ask.before), "sync", *DRY_RUN, *words]
+        plan = dry_run(command, self.env, installed=ask.installed)
         if plan.known is Known.REJECTED and not reached:
             return Plan(known=Known.UNKNOWN, said="no index can be reached")
         if plan.known is Known.REJECTED and ask.subcommand == "run":

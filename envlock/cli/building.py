@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
-from envlock.errors import UnusableInput
+from envlock.errors import UsageProblem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from envlock.adapters.index_settings import IndexSettings
     from envlock.adapters.resolving import Resolver
     from envlock.cli.options import Common
@@ -25,7 +28,7 @@ def tools_for(
         resolver: ``uv``, ``pip-tools``, or ``auto``: uv where it runs and knows the target.
 
     Raises:
-        UnusableInput: no such resolver.
+        UsageProblem: no such resolver.
         ProgramFailed: there is no uv, or pip's configuration cannot be read.
     """
     from envlock.adapters.build_sdist import PipBuilder
@@ -54,13 +57,26 @@ def _resolver(
     from envlock.errors import ProgramFailed
 
     if named not in ("auto", "uv", "pip-tools"):
-        raise UnusableInput(f"resolver: '{named}' is not there", "one of auto, uv, pip-tools")
+        raise UsageProblem(f"--resolver: '{named}' is not there", "one of auto, uv, pip-tools")
     program = find_uv(common.env)
     if named == "uv" and program is None:
         raise ProgramFailed("uv: not found", "install it beside envlock, or leave --resolver out")
     if program is not None and (named == "uv" or (named == "auto" and knows(target))):
         return UvResolver(program=program, env=common.env, settings=settings)
     return PipToolsResolver(env=common.env, settings=settings)
+
+
+def need_files(paths: Iterable[str]) -> None:
+    """
+    Raises:
+        UnusableInput: requirements files are not there; names all of them.
+    """
+    from envlock.errors import UnusableInput
+
+    missing = [path for path in paths if "://" not in path and not os.path.isfile(path)]
+    if missing:
+        named = ", ".join(f"'{path}'" for path in missing)
+        raise UnusableInput(f"-r: no such file: {named}", "name files with one requirement a line")
 
 
 def ignored_settings(settings: IndexSettings) -> list[Finding]:

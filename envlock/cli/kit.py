@@ -14,6 +14,8 @@ from envlock.cli import building, options, wiring
 from envlock.cli.show import count, size
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from envlock.adapters.resolving import Downloader, Resolver
     from envlock.cli.options import Common
     from envlock.model.manifest import LockedTarget, Manifest
@@ -54,7 +56,7 @@ def pack(
     limit = _bytes(split) if split else None
     house = open_house(folder)
     runner = _runner(house.manifest.target, tool_python)
-    extras = (*_extras(extra or ()), *_last_report(common, house))
+    extras = _extras(extra or (), _last_report(common, house))
     wanted = Wanted(runner=runner, extras=extras, best=best, split=limit)
     done = _pack(common, house, kit, wanted)
     return _tell_packed(common, house.manifest, kit, done)
@@ -93,7 +95,7 @@ def _sources(common: Common) -> Sources:
 
 
 def _tell_packed(common: Common, manifest: Manifest, kit: str, done: Packed) -> int:
-    from envlock.wheelhouse.kit import SUMS_SUFFIX
+    from envlock.wheelhouse.kit_parts import SUMS_SUFFIX
 
     screen, wanted = common.screen, done.contents.python
     screen.findings(done.findings)
@@ -165,10 +167,10 @@ def _runner(target: LockedTarget, named: str | None) -> LockedTarget:
         ) from error
 
 
-def _extras(paths: list[str] | tuple[str, ...]) -> tuple[Extra, ...]:
+def _extras(paths: Sequence[str], report: Sequence[Extra]) -> tuple[Extra, ...]:
     from envlock.wheelhouse.extras import find_extras
 
-    return find_extras(paths)
+    return find_extras(paths, report)
 
 
 def _last_report(common: Common, house: House) -> list[Extra]:

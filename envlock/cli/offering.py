@@ -41,11 +41,17 @@ def offering(common: Common, scene: Scene, judgement: Judgement) -> Judgement:
 
 def _refused(common: Common, scene: Scene, words: Sequence[str]) -> tuple[str, ...] | None:
     """None when the command is allowed; else what its own refusal offers."""
+    from envlock.adapters.installer import Known
+    from envlock.guard.advice import names_something
     from envlock.guard.command import parse
     from envlock.guard.run import allowed, judge
 
     request = parse(words, wiring.read_text)
+    if not (request.project or request.tool == "pip-sync" or names_something(request.typed)):
+        return ()
     common = replace(common, env=request.environment(common.env))
     again = wiring.scene(common, request, scene.target)
     judgement = judge(again)
-    return None if allowed(judgement) else judgement.decision.instead
+    if allowed(judgement):
+        return () if judgement.plan.known is Known.REJECTED else None
+    return judgement.decision.instead

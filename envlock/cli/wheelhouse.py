@@ -188,6 +188,7 @@ def build(
         raise UsageProblem(
             "command line: nothing to add", "name it: envlock wheelhouse build DIR peft"
         )
+    building.need_files(files or ())
     before = _target_manifest(common, folder)
     tools, settings = building.tools_for(common, before.target, resolver)
     shown = replace(tools, resolver=_Shown(tools.resolver, screen))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from envlock.cli.options import Common
-from envlock.errors import UnusableInput
+from envlock.errors import UnusableInput, UsageProblem
 
 if TYPE_CHECKING:
     from envlock.adapters.installed import Inventory
@@ -338,6 +338,8 @@ def _same_environment(common: Common, request: Request, target: Target) -> None:
 
         named.append(request.program if request.module else python_of(request.program))
     for path in named:
+        if _is_version(path, target):
+            continue
         other = read_target(find_python(path, common.env), common.env)
         if os.path.realpath(other.layout.purelib) != os.path.realpath(target.layout.purelib):
             raise UnusableInput(
@@ -357,14 +359,34 @@ def _same_environment(common: Common, request: Request, target: Target) -> None:
         )
 
 
+def _is_version(named: str, target: Target) -> bool:
+    """Whether a Python is named by a version, as uv takes it, that is the target's."""
+    import re
+
+    found = re.fullmatch(r"(?:(?:cpython|python|cp)@?)?(3(?:\.\d+){0,2})", named)
+    return found is not None and f"{target.python}.".startswith(f"{found[1]}.")
+
+
 def read_text(path: str) -> str | None:
-    """Text of a requirements file, or None."""
+    """Text of a requirements file, or None.
+
+    Raises:
+        UsageProblem: it is a stream: guard would take from the tool what it reads.
+    """
+    import os
     from pathlib import Path
     from urllib.parse import unquote
 
     if path.startswith("file://"):
         path = unquote(path.removeprefix("file://"))
     try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        file, typed = Path(path), path == "-"  # so uv calls its standard input
+        known = file.is_file() or file.is_dir() or path == os.devnull
+        if not known and (typed or file.exists()):
+            raise UsageProblem(
+                f"{path}: a stream can be read once, and guard and the tool both have to",
+                "write it to a file, and name that one",
+            )
+        return file.read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError):  # no name of a file has a null byte
         return None

@@ -18,6 +18,8 @@ from envlock.model.health import parse_requirement, satisfies
 #: The reason where the tool does not tell who requires what.
 UNTOLD = "something that is asked for requires it"
 
+#: Options that name what is asked for.
+_NAMING = ("--requirement", "--requirements", "--editable", "--group", "--requirements-from-script")
 _ANEW = ("--force-reinstall", "--ignore-installed", "--reinstall")
 
 
@@ -232,9 +234,12 @@ def _named_out(request: Request, lost: frozenset[str]) -> list[str]:
 
 def _left(request: Request, after: Iterable[str]) -> bool:
     """Whether the command still names something."""
-    given = options.parse(list(after), _table(request))
-    files = given.value("--requirement") + given.value("--requirements")
-    return bool(given.words or files or given.value("--editable"))
+    return names_something(options.parse(list(after), _table(request)))
+
+
+def names_something(given: options.Parsed) -> bool:
+    """Whether anything is asked for; a tool rejects a command that names nothing."""
+    return bool(given.words) or given.has(*_NAMING)
 
 
 def _upgrade_only_named(request: Request, after: Sequence[str], lost: frozenset[str]) -> list[str]:

@@ -61,8 +61,38 @@ def pins_around(
         return None
     if any(one.source and one.name in held for one in request.asked):
         return None
+    if not request.asked or _unread(request):
+        return None
     needed = _reached(request, changes, held)
-    return None if needed is None else _pinned(request, [changes[name] for name in needed])
+    if needed is None or changes.keys() - lost - set(needed) - _repairing(changes, held):
+        return None
+    return _pinned(request, [changes[name] for name in needed])
+
+
+#: Options whose values are lists that a tool reads.
+_LISTS = ("--requirement", "--requirements", "--constraint", "--constraints")
+
+
+def _unread(request: Request) -> bool:
+    """Whether a list, named anywhere, is one that only the tool reads: what it asks for or bounds
+    is not part of the request."""
+    named = [file for one in (request.given, request.listed) for name in _LISTS
+             for file in one.value(name)]  # fmt: skip
+    return any("://" in file and not file.startswith("file://") for file in named)
+
+
+def _repairing(changes: Mapping[str, Change], held: Mapping[str, Build]) -> set[str]:
+    """The changes that protected builds, as they are or as they would be, lead to."""
+    waiting = [raw for build in held.values() for raw in build.requires]
+    waiting += [raw for name in held if name in changes for raw in changes[name].requires or ()]
+    found: set[str] = set()
+    while waiting:
+        requirement = parse_requirement(waiting.pop())
+        name = canonicalize_name(requirement.name) if requirement else ""
+        if name in changes and name not in found:
+            found.add(name)
+            waiting += changes[name].requires or ()
+    return found
 
 
 def pins_of(request: Request, plan: Plan) -> tuple[str, ...] | None:
@@ -150,11 +180,14 @@ def _reached(
     while waiting:
         requirement = parse_requirement(waiting.pop())
         name = canonicalize_name(requirement.name) if requirement else ""
+        change = changes.get(name)
+        installed = name in held or change is None
+        if requirement is None or (installed and requirement.extras):
+            return None  # what an extra of something that is there needs, no change tells
         if name in held:
             if unmet(str(requirement), name, held[name].version):
                 return None
             continue
-        change = changes.get(name)
         if change is None or name in found:
             continue
         if change.requires is None:

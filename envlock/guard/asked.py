@@ -124,6 +124,7 @@ def read_files(
     env: Mapping[str, str] = _NO_ENV,
     *,
     equal: str = "==",
+    bounds_count: bool = False,
 ) -> Listed:
     """Requirements files, locks and constraints files with all that they include.
 
@@ -135,15 +136,17 @@ def read_files(
         env: variables that lines may name.
         equal: how a tool compares what a lock names with what is installed: ``===`` takes another
             label for another thing.
+        bounds_count: what a constraints file lists is asked for like everything else.
     """
     spelled: list[str] = []
     bound: list[str] = []
     found = Parsed()
-    waiting, seen = [*((file, True) for file in files), *((file, False) for file in bounds)], set()
+    waiting = [(file, True) for file in files] + [(file, bounds_count) for file in bounds]
+    seen: set[tuple[str, bool]] = set()
     while waiting:
         path, wanted = waiting.pop(0)
-        text = read(path) if path not in seen else None
-        seen.add(path)
+        text = read(path) if (path, wanted) not in seen else None
+        seen.add((path, wanted))
         if is_lock(path):
             spelled += _locked(text or "", os.path.dirname(path), equal) if wanted else []
             continue
@@ -155,7 +158,8 @@ def read_files(
             found = options.join(found, given)
             spelled += given.value("--editable") if wanted else ()
             waiting += [(_beside(path, file), wanted) for file in given.value("--requirement")]
-            waiting += [(_beside(path, file), False) for file in given.value("--constraint")]
+            listed = given.value("--constraint")
+            waiting += [(_beside(path, file), bounds_count) for file in listed]
     return Listed(tuple(spelled), tuple(bound), found)
 
 

@@ -59,12 +59,14 @@ class Source:
         requires: canonical names that its build requires; None when nobody could read them.
         imports: top-level names that its ``setup.py`` imports.
         packages: import packages that lie in it.
+        isolated: whether it is built in an environment of its own.
     """
 
     raw: str
     requires: frozenset[str] | None = frozenset()
     imports: frozenset[str] = frozenset()
     packages: frozenset[str] = frozenset()
+    isolated: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,8 @@ class Evidence:
     Attributes:
         overlaps: as far as file lists could be had.
         sources: what would be built.
-        isolated: whether builds happen in an environment of their own.
+        unlisted: names of changes whose wheels have file lists that could not be had.
+        isolated: whether builds happen in an environment of their own, unless a source does not.
         above: protected builds of an environment that shows through in this one.
         installed: canonical names and raw versions of what is in the target.
         healthy: those of the manifest; empty without one.
@@ -84,6 +87,7 @@ class Evidence:
 
     overlaps: tuple[Overlap, ...] = ()
     sources: tuple[Source, ...] = ()
+    unlisted: tuple[str, ...] = ()
     isolated: bool = True
     above: tuple[Protected, ...] = ()
     installed: Mapping[str, str] = field(default_factory=dict)

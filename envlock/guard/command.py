@@ -29,11 +29,7 @@ from envlock.guard.settings import (
 
 __all__ = ["Asked", "Request", "configured", "parse", "parse_asked", "requirement_lines"]
 
-_PIP = re.compile(r"pip(3(\.\d+)?)?\Z")
-_PYTHON = re.compile(r"python(3(\.\d+)?)?\Z")
 _NO_ENV: Mapping[str, str] = {}
-#: What ``python -m`` may run, and the tool that it is.
-_MODULES = {"pip": "pip", "uv": "uv", "piptools": "pip-sync"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +90,19 @@ class Request:
         that is not to be synchronised, another environment than the target."""
         if self.outside or not self.judged:
             return True
-        if self.given.has("--dry-run", "--check", "--help", "--version"):
+        if self.given.has("--dry-run", "--check", "--help") or self._tells_version:
             return True
+        if self.subcommand == "run" and self.given.has("--python"):
+            return False  # another Python makes the environment anew before anything is skipped
         return self.project and self.given.has(*_NO_SYNC.get(self.subcommand, ()))
+
+    @property
+    def _tells_version(self) -> bool:
+        """Behind its subcommand, an older pip takes ``-V`` and does as if it were not
+        there; 26.3 rejects it."""
+        if self.tool == "pip":
+            return options.parse(self.before, options.PIP).has("--version")
+        return self.given.has("--version")
 
     @property
     def names(self) -> frozenset[str]:
@@ -116,6 +122,13 @@ class Request:
         if self.tool == "pip-sync" or self.project:  # "--user" narrows what pip-sync looks at
             return ""
         return next((name for name in places if self.given.has(name)), "")
+
+    @property
+    def takes_away(self) -> bool:
+        """pip installs beside the target's folders, and uninstalls what is in them first."""
+        beside = ("--prefix", "--root")
+        kept = ("--target", "--user", "--ignore-installed")
+        return self.tool == "pip" and self.given.has(*beside) and not self.given.has(*kept)
 
     @property
     def upgrades(self) -> bool:
@@ -162,7 +175,10 @@ class Request:
         return replace(self, asked=tuple(named))
 
     def within(self, markers: Mapping[str, str]) -> Request:
-        """The request without requirements whose markers are false in an environment."""
+        """The request without requirements whose markers are false in an environment; what is to
+        be removed goes whatever its marker says."""
+        if self.subcommand == "uninstall":
+            return self
         return replace(self, asked=tuple(one for one in self.asked if one.counts(markers)))
 
 
@@ -199,9 +215,9 @@ def parse(words: Sequence[str], read: Read | None = None) -> Request:
         raise doors.not_understood(words)
     name = os.path.basename(rest[0])
     request = Request(words=tuple(words), tool="pip", program=rest[0], variables=variables)
-    if _PIP.match(name):
+    if doors.PIP_NAME.match(name):
         return _pip(request, rest[1:], read)
-    if _PYTHON.match(name):
+    if doors.PYTHON_NAME.match(name):
         return _python(request, rest, read)
     if name == "pip-sync":
         return _pip_sync(request, rest[1:], read)
@@ -213,10 +229,11 @@ def parse(words: Sequence[str], read: Read | None = None) -> Request:
 def _python(request: Request, words: Sequence[str], read: Read | None) -> Request:
     """``python [-I -W ignore …] -m pip …``, also ``-mpip`` and ``-um pip``."""
     before, module, rest = doors.split_module(words[1:])
-    if module not in _MODULES:
+    if module not in doors.MODULES:
         what = f"'{words[0]}' without '-m pip' is not understood"
         raise doors.not_understood(words, what)
-    request = replace(request, tool=_MODULES[module], module=True, python_options=tuple(before))
+    tool = doors.MODULES[module]
+    request = replace(request, tool=tool, module=True, python_options=tuple(before))
     if module == "uv":
         return _uv(request, rest, read)
     if module == "pip":
@@ -276,12 +293,8 @@ def _refuse_inner(words: Sequence[str], rest: Sequence[str]) -> None:
     inner = list(given.words)
     if given.has("--module"):
         inner = ["python", "-m", *inner]
-    name = os.path.basename(inner[0]) if inner else ""
-    installer = bool(_PIP.match(name)) or name in ("uv", "pip-sync")
-    installer = installer or (bool(_PYTHON.match(name)) and inner[1:2] == ["-m"] and (
-        inner[2:3] in (["pip"], ["uv"], ["piptools"])
-    ))  # fmt: skip
-    if installer:
+    name = doors.installer(inner)
+    if name:
         what = f"'uv run' would run '{name}'"
         raise doors.not_understood(words, f"{what}: guard that: envlock guard {' '.join(inner)}")
 
@@ -336,7 +349,12 @@ def _read(
     files = requirement_files(request, given)
     bounds = given.value("--constraint") + given.value("--constraints")
     equal = "===" if request.tool == "uv" else "=="
-    listed = read_files(files, bounds, read, env, equal=equal) if read else Listed()
+    removes = request.tool == "pip" and request.subcommand == "uninstall"  # uv reads no "-c" there
+    listed = (
+        read_files(files, bounds, read, env, equal=equal, bounds_count=removes)
+        if read
+        else Listed()
+    )
     typed = (*_spelled(request, given), *given.value("--editable"))
     asked = [*map(parse_asked, typed), *(parse_asked(line, env) for line in listed.spelled)]
     given = _with_listed(given, listed.options, _table_group(request)[request.subcommand])

@@ -74,6 +74,12 @@ _ADVICE = {
 }
 
 
+PIP_NAME = re.compile(r"pip(3(\.\d+)?)?\Z")
+PYTHON_NAME = re.compile(r"python(3(\.\d+)?)?\Z")
+#: What ``python -m`` may run, and the tool that it is.
+MODULES = {"pip": "pip", "uv": "uv", "piptools": "pip-sync"}
+#: Programs that run what follows them.
+_BEFORE_OTHERS = ("sudo", "time", "nohup", "nice")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)\Z", re.S)
 _TAKEN = re.compile(r"(?:(?:--unset=|-u)(.+)|--unset|-u)\Z")
 
@@ -123,6 +129,23 @@ def split_module(after: Sequence[str]) -> tuple[list[str], str, list[str]]:
             return [*before, *([f"-{found[1]}"] if found[1] else [])], "".join(value), words
         before += [word, *([] if found[3] else value)]
     return before, "", words
+
+
+def installer(words: Sequence[str]) -> str:
+    """The program of a command line that is an installer, or that may hide one; empty where none
+    is."""
+    _, rest = split_variables(words)
+    name = os.path.basename(rest[0]) if rest else ""
+    if os.path.basename(words[0] if words else "") == "env" and name.startswith("-"):
+        return "env"  # with options that nobody reads
+    if name == "env" and len(rest) < len(words):
+        return installer(rest)
+    if name in _BEFORE_OTHERS:
+        return installer(rest[1:])
+    if PYTHON_NAME.match(name):
+        module = split_module(rest[1:])[1].partition(".")[0]
+        return name if module in MODULES else ""
+    return name if PIP_NAME.match(name) or name in ("uv", "pip-sync") else ""
 
 
 def hint() -> str:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name
 
+from envlock.adapters import network
 from envlock.adapters.incoming import Members, read_members
 from envlock.adapters.installed import Installed
-from envlock.adapters.installer import Change, Plan, counting
-from envlock.adapters.sources import ARCHIVES, SourceFacts, fetch_archive, read_archive, read_tree
+from envlock.adapters.installer import Change, Known, Plan, counting
+from envlock.adapters.sources import ARCHIVES, SourceFacts, fetch_archives, read_archive, read_tree
+from envlock.guard.asked import Asked
 from envlock.guard.case import Evidence, Overlap, Source
+from envlock.guard.decide import Verdict, decide
 from envlock.model.facts import Layout
 from envlock.model.health import parse_requirement
 from envlock.model.record import installed_place, is_bytecode, place_path
@@ -27,18 +31,23 @@ _REMOTE = ("http://", "https://")
 _VERSION_CONTROL = ("git+", "hg+", "svn+", "bzr+")
 #: Folders that many projects have beside their package.
 _COMMON = frozenset({"tests", "test", "docs", "doc", "examples", "benchmarks", "scripts", "tools"})
+#: Seconds for a host with archives where the arguments are enough to refuse.
+_PATIENCE = 0.25
 #: Files of one other distribution whose bytes are compared; more are more than a coincidence.
 _COMPARED = 64
 
 
 def first_evidence(scene: Scene) -> Evidence:
-    """What can be known before the tool is asked: its dry run would build what it is given."""
-    flags = ("--no-build-isolation", "--no-build-isolation-package")
+    """What can be known before the tool is asked: its dry run would build what it is given.
+
+    A host is asked for archives only when it is there; where the arguments are reason enough to
+    refuse, nobody waits long for it.
+    """
     installing = scene.request.subcommand == "install"
-    return Evidence(
+    near = Evidence(
         constraints=scene.request.bounds,
-        sources=tuple(_named_sources(scene)) if installing else (),
-        isolated=not scene.request.given.has(*flags),
+        sources=tuple(_named_sources(scene, {})) if installing else (),
+        isolated=not scene.request.given.has("--no-build-isolation"),
         above=scene.above,
         installed={dist.name: dist.version for dist in scene.inventory.distributions},
         healthy=scene.healthy,
@@ -48,66 +57,101 @@ def first_evidence(scene: Scene) -> Evidence:
             for dist in scene.inventory.named(build.name)
         },
     )
+    urls = [url for asked in scene.request.asked if (url := _remote_archive(asked))]
+    if not installing or not urls:
+        return near
+    blind = decide(scene.request, Plan(known=Known.UNKNOWN), scene.protected, near)
+    patience = _PATIENCE if blind.verdict is Verdict.REFUSED else network.PROBE_SECONDS
+    if not network.uses_proxy(scene.env) and not network.reachable(urls, patience):
+        return near
+    found = fetch_archives(urls, scene.env)
+    return replace(near, sources=tuple(_named_sources(scene, found)))
 
 
 def full_evidence(scene: Scene, plan: Plan, first: Evidence) -> Evidence:
     """With what the plan leads to: the file lists of wheels, sources from an index."""
-    from dataclasses import replace
-
-    named = {os.path.basename(source.raw.split("#")[0]) for source in first.sources}
-    urls = [c.url for c in plan.changes if c.url.split("#")[0].endswith(ARCHIVES)]
+    named = {os.path.basename(_file(source.raw)) for source in first.sources}
     judged = first.isolated or scene.request.tool == "uv"  # whose cache may have it from before
+    built = [
+        change
+        for change in plan.changes
+        if judged
+        and _file(change.url).endswith(ARCHIVES)
+        and os.path.basename(_file(change.url)) not in named
+    ]
+    remote = [change.url for change in built if change.url.startswith(_REMOTE)]
+    found = fetch_archives(remote, scene.env)
     sources = [
-        _source(url, _archive(url, scene.env), scene.target.markers)
-        for url in urls
-        if judged and os.path.basename(url.split("#")[0]) not in named
+        _source(
+            change.url,
+            found.get(change.url) if change.url in remote else read_archive(_file(change.url)),
+            scene,
+            change.name,
+        )
+        for change in built
     ]
     sources += [Source(raw=one.raw, requires=one.requires) for one in plan.blocked]
-    elsewhere = bool(scene.request.elsewhere)
+    overlaps, unlisted = ([], ()) if scene.request.elsewhere else _overlaps(scene, plan)
     return replace(
         first,
         sources=(*first.sources, *sources),
-        overlaps=() if elsewhere else tuple(_overlaps(scene, plan)),
+        overlaps=tuple(overlaps),
+        unlisted=unlisted,
     )
 
 
-def _named_sources(scene: Scene) -> Iterable[Source]:
-    """The trees, archives and repositories of the request."""
+def _file(url: str) -> str:
+    """Path of a URL, without its query and as files are called; empty for what is none."""
+    try:
+        return unquote(urlsplit(url).path)
+    except ValueError:
+        return ""
+
+
+def _remote_archive(asked: Asked) -> str:
+    """URL of a source archive that is asked for; empty for anything else."""
+    url = asked.source.split("#")[0]
+    return url if url.startswith(_REMOTE) and _file(url).endswith(ARCHIVES) else ""
+
+
+def _named_sources(scene: Scene, remote: Mapping[str, SourceFacts]) -> Iterable[Source]:
+    """The trees, archives and repositories of the request.
+
+    Args:
+        remote: what is known of archives behind URLs.
+    """
     for asked in scene.request.asked:
         if not asked.source or asked.version:
             continue
         spelled = asked.source.split("#")[0]
         if spelled.startswith(_VERSION_CONTROL):
-            yield Source(raw=asked.raw, requires=None)
+            yield _source(asked.raw, None, scene, asked.name)
             continue
         if spelled.startswith(_REMOTE):
-            if spelled.endswith(ARCHIVES):
-                facts = fetch_archive(spelled, scene.env)
-                yield _source(asked.raw, facts, scene.target.markers)
+            if url := _remote_archive(asked):
+                yield _source(asked.raw, remote.get(url), scene, asked.name)
             continue
         path = os.path.abspath(os.path.expanduser(unquote(spelled.removeprefix("file://"))))
         path = path if os.path.exists(path) else path.partition("[")[0]  # extras
         if os.path.isdir(path) and (tree := read_tree(path)):
-            yield _source(asked.raw, tree, scene.target.markers)
+            yield _source(asked.raw, tree, scene, asked.name)
         elif os.path.isfile(path) and path.endswith(ARCHIVES):
-            yield _source(asked.raw, read_archive(path), scene.target.markers)
+            yield _source(asked.raw, read_archive(path), scene, asked.name)
 
 
-def _archive(url: str, env: Mapping[str, str]) -> SourceFacts | None:
-    if url.startswith(_REMOTE):
-        return fetch_archive(url, env)
-    return read_archive(unquote(url.split("#")[0].removeprefix("file://")))
-
-
-def _source(raw: str, facts: SourceFacts | None, markers: Mapping[str, str]) -> Source:
+def _source(raw: str, facts: SourceFacts | None, scene: Scene, name: str) -> Source:
+    """What is judged of a source; ``name`` is empty where only its build knows it."""
+    in_place = scene.request.given.value("--no-build-isolation-package")
+    isolated = name not in {str(canonicalize_name(one)) for one in in_place}
     if facts is None:
-        return Source(raw=raw, requires=None)
-    parsed = (parse_requirement(one) for one in counting(facts.requires, markers))
+        return Source(raw=raw, requires=None, isolated=isolated)
+    parsed = (parse_requirement(one) for one in counting(facts.requires, scene.target.markers))
     return Source(
         raw=raw,
         requires=frozenset(canonicalize_name(one.name) for one in parsed if one),
         imports=facts.imports,
         packages=facts.packages - _COMMON,
+        isolated=isolated,
     )
 
 
@@ -121,12 +165,13 @@ def _imports(dist: Installed) -> Iterable[str]:
             yield top.partition(".")[0]
 
 
-def _overlaps(scene: Scene, plan: Plan) -> Iterable[Overlap]:
-    """Files of protected builds that changes of other distributions would write or delete."""
+def _overlaps(scene: Scene, plan: Plan) -> tuple[list[Overlap], tuple[str, ...]]:
+    """Files of protected builds that changes of other distributions would write or delete, and
+    the names of those whose file lists could not be had."""
     held = {build.name for build in scene.intact}
     others = [change for change in plan.changes if change.name not in held]
     if not others or not held:
-        return
+        return [], ()
     layout = scene.target.layout
     owned = {
         path: build
@@ -134,15 +179,16 @@ def _overlaps(scene: Scene, plan: Plan) -> Iterable[Overlap]:
         for dist in scene.inventory.named(build)
         for path in _paths(dist)
     }
-    incoming = read_members(
-        {one.name: one.url for one in others if one.new and one.url.endswith(".whl")}, scene.env
-    )
+    wheels = {one.name: one.url for one in others if one.new and _file(one.url).endswith(".whl")}
+    incoming = read_members(wheels, scene.env)
+    found: list[Overlap] = []
     for change in others:
         hit = set(_deleted(scene, change, owned, incoming.get(change.name)))
         hit |= set(_written(change, incoming.get(change.name, {}), layout, owned))
         for build in sorted({owned[path] for path in hit}):
             places = [installed_place(p, layout, build) or p for p in hit if owned[p] == build]
-            yield Overlap(by=change.name, build=build, places=tuple(sorted(places)))
+            found.append(Overlap(by=change.name, build=build, places=tuple(sorted(places))))
+    return found, tuple(sorted(wheels.keys() - incoming.keys()))
 
 
 def _paths(dist: Installed) -> Iterable[str]:

@@ -173,7 +173,7 @@ def without(words: Iterable[str], options: Table, dropped: Iterable[str]) -> lis
             valueless = any(not given for given in one.values.values())
             value = [left.pop(0)] if valueless and left else []
             if gone & (one.flags | one.values.keys()):
-                kept += _remainder(word, options, gone)
+                kept += _remainder(word, value, options, gone)
             else:
                 kept += [word, *value]
         else:
@@ -195,7 +195,7 @@ def without_words(words: Iterable[str], options: Table, gone: Container[str]) ->
             value = [left.pop(0)] if valueless and left else []
             tree = [*one.value("--editable"), *value] if "--editable" in one.values else []
             if any(path in gone for path in tree):
-                kept += _remainder(word, options, {"--editable"})
+                kept += _remainder(word, value, options, {"--editable"})
             else:
                 kept += [word, *value]
         elif word not in gone:
@@ -215,17 +215,21 @@ def only_options(words: Sequence[str], options: Table) -> list[str]:
     return kept
 
 
-def _remainder(word: str, options: Table, gone: set[str]) -> list[str]:
-    """What stays of a cluster such as ``-Uq``; nothing of a long option."""
+def _remainder(word: str, value: list[str], options: Table, gone: set[str]) -> list[str]:
+    """What stays of a cluster such as ``-Uq`` or ``-Ur FILE``; nothing of a long option."""
     if word.startswith("--"):
         return []
-    stays = ""
-    for letter in word[1:]:
+    stays = "-"
+    for place, letter in enumerate(word[1:], start=1):
         full = options.names.get(f"-{letter}", "")
-        if full in options.valued:
-            break
-        stays += "" if full in gone else letter
-    return [f"-{stays}"] if stays else []
+        if full in gone:
+            if full in options.valued:
+                break  # the rest is its value
+        elif full in options.valued or not full:
+            return [stays + word[place:], *value]
+        else:
+            stays += letter
+    return [stays] if stays != "-" else []
 
 
 _PIP_GENERAL = (
@@ -256,14 +260,17 @@ _UV_GENERAL = (
     "-h/--help -V/--version -q/--quiet -v/--verbose --color= --native-tls --no-native-tls "
     "--system-certs --no-system-certs --offline --no-offline --allow-insecure-host/"
     "--trusted-host= --no-progress --directory= --project= --config-file= --no-config -n/"
-    "--no-cache --cache-dir= --managed-python --no-managed-python --no-python-downloads "
-    "--python-preference= --python-fetch= --preview --no-preview --preview-features= --isolated"
+    "--no-cache/--no-cache-dir --cache-dir= --no-color --managed-python --no-managed-python "
+    "--no-python-downloads --python-preference= --python-fetch= --preview --no-preview "
+    "--preview-features= --isolated"
 )
 _UV_SHARED = (
     "-r/--requirements/--requirement= -p/--python= --keyring-provider= --system --no-system "
     "--break-system-packages --no-break-system-packages -t/--target= --prefix= --dry-run "
     "--cert="
 )
+#: Known to uv and without effect.
+_UV_IGNORED = "--disable-pip-version-check"
 _UV_INSTALL = (
     "-e/--editable= --no-editable --no-editable-package= -c/--constraints/--constraint= "
     "--overrides/--override= --excludes/--exclude= -b/--build-constraints/--build-constraint= "
@@ -335,8 +342,8 @@ PIP_COMMANDS = {
 }
 UV = table(_UV_GENERAL)
 UV_COMMANDS = {
-    "install": table(_UV_GENERAL, _UV_SHARED, _UV_INSTALL),
-    "uninstall": table(_UV_GENERAL, _UV_SHARED),
+    "install": table(_UV_GENERAL, _UV_SHARED, _UV_INSTALL, _UV_IGNORED),
+    "uninstall": table(_UV_GENERAL, _UV_SHARED, _UV_IGNORED, "-y/--yes"),
     "sync": table(_UV_GENERAL, _UV_SHARED, _UV_SYNC),
 }
 UV_PROJECT_COMMANDS = {

@@ -5,6 +5,7 @@ and what is built against it. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from packaging.utils import canonicalize_name
 
@@ -65,12 +66,22 @@ def overlap(case: Case) -> Iterator[Finding]:
         change = next((one for one in case.plan.changes if one.name == found.by), None)
         if build is None or change is None:
             continue
-        verb = "deletes" if change.new is None else "writes"
+        gone = change.new is None or case.request.takes_away
+        verb = "deletes" if gone else "writes"
         more = f" and {len(found.places) - 1} more" if len(found.places) > 1 else ""
         shown = f"{change.name} {change.new or change.old}"
         what = f"'{shown}' {verb} '{found.places[0].partition('/')[2]}'{more}"
         hint = f"leave '{change.name}' out"
         yield loss(build, what, f"these are files of '{build.name} {build.version}'", hint)
+    for name in case.evidence.unlisted:
+        yield Finding(
+            code="",
+            subject=name,
+            what="its file list could not be had",
+            why="a wheel may write over files of a protected build",
+            hint="what it has written is looked at afterwards",
+            level="info",
+        )
 
 
 def range_(case: Case) -> Iterator[Finding]:
@@ -79,7 +90,7 @@ def range_(case: Case) -> Iterator[Finding]:
     Only where that was satisfied: what a vendor's own metadata has always said and the image has
     never kept is no reason to refuse anything.
     """
-    if case.request.elsewhere:
+    if case.request.elsewhere and not case.request.takes_away:
         return
     for change in _moves(case):
         for build in case.held.values():
@@ -93,7 +104,15 @@ def range_(case: Case) -> Iterator[Finding]:
 
 def _moves(case: Case) -> Iterator[Change]:
     """What changes version; where nobody could be asked, what is pinned on the command line."""
+    if case.request.takes_away:
+        moved = (*case.plan.changes, *_pinned(case))
+        yield from (replace(change, new=None) for change in moved if change.old)
+        return
     yield from case.plan.changes
+    yield from _pinned(case)
+
+
+def _pinned(case: Case) -> Iterator[Change]:
     if case.plan.known is not Known.UNKNOWN or case.request.subcommand != "install":
         return
     planned = {change.name for change in case.plan.changes}
@@ -130,11 +149,11 @@ def isolated_build(case: Case) -> Iterator[Finding]:
     The result is loaded with the vendor's build, whose ABI is another (Dao-AILab/flash-attention
     #958, vllm-project/vllm#21745). ``--no-build-isolation`` builds against what is installed.
     """
-    if not case.evidence.isolated:
-        yield from _built_before(case)
-        return
     hint = f"'{' '.join(in_place(case.request.tool))}' builds against what is installed"
     for source in case.evidence.sources:
+        if not (case.evidence.isolated and source.isolated):
+            yield from _built_before(case, source)
+            continue
         if source.requires is None:
             yield _perhaps(source, hint)
             continue
@@ -145,18 +164,17 @@ def isolated_build(case: Case) -> Iterator[Finding]:
         yield from _imported(case, source, hint)
 
 
-def _built_before(case: Case) -> Iterator[Finding]:
+def _built_before(case: Case, source: Source) -> Iterator[Finding]:
     if case.request.tool != "uv" or case.request.given.has("--no-cache", "--no-cache-dir", "-n"):
         return
-    for source in case.evidence.sources:
-        for name in sorted((source.requires or frozenset()) & case.held.keys()):
-            yield Finding(
-                code="",
-                subject=name,
-                what=f"'{source.raw}' may come from uv's cache, built against another '{name}'",
-                why="uv does not tell a wheel that it built in isolation from one that it did not",
-                hint="'--no-cache' builds it anew",
-            )
+    for name in sorted((source.requires or frozenset()) & case.held.keys()):
+        yield Finding(
+            code="",
+            subject=name,
+            what=f"'{source.raw}' may come from uv's cache, built against another '{name}'",
+            why="uv does not tell a wheel that it built in isolation from one that it did not",
+            hint="'--no-cache' builds it anew",
+        )
 
 
 def _imported(case: Case, source: Source, hint: str) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from envlock.adapters.installed import Inventory
 from envlock.adapters.installer import Ask, Change, Known, Plan, Planner
 from envlock.adapters.watch import Watching, changes
 from envlock.guard import sync
-from envlock.guard.command import Asked, Request
+from envlock.guard.command import Asked, Request, requirement_files
 from envlock.guard.decide import Decision, Evidence, Protected, Verdict, decide
 from envlock.guard.evidence import first_evidence, full_evidence
 from envlock.guard.hold import around, decided, held_options, no_fit, resolve_held, told
@@ -152,9 +152,16 @@ def _plan(scene: Scene, evidence: Evidence) -> Plan:
     if decide(sync.stand_in(request), blind, scene.protected, evidence).verdict is Verdict.REFUSED:
         ask = replace(ask, patience=_PATIENCE)
     plan = scene.planner.plan(ask, scene.target)
-    if plan.known is Known.UNKNOWN and sync.is_list(request):
+    if plan.known is not Known.PLANNED and sync.is_list(request) and _readable(request):
         plan = _listed(scene)
     return _with_local_files(plan, request, ask.installed)
+
+
+def _readable(request: Request) -> bool:
+    """Whether the list can be had at all; where a file is missing, the tool ends before it
+    removes anything."""
+    files_ = (file.removeprefix("file://") for file in requirement_files(request, request.given))
+    return all("://" in file or file == "-" or os.path.exists(unquote(file)) for file in files_)
 
 
 def _listed(scene: Scene) -> Plan:

@@ -28,6 +28,8 @@ _SEVERAL = frozenset({"--requirement", "--constraint", "--build-constraint", "--
 _APART = frozenset({"--python", "--system", "--no-system", "--help", "--version", "--isolated",
                     "--config-file", "--no-config", "--directory", "--project",
                     "--python-executable"})  # fmt: skip
+#: What uv takes from its command line alone: it would change nothing.
+_TYPED_ONLY = ("--dry-run", "--check")
 #: Variables of uv whose name is not that of the option.
 _UV_NAMES = {"UV_CONSTRAINT": "--constraints", "UV_BUILD_CONSTRAINT": "--build-constraints",
              "UV_OVERRIDE": "--overrides", "UV_EXCLUDE": "--excludes"}  # fmt: skip
@@ -140,7 +142,7 @@ def uv_settings(
         if name.startswith("UV_") and value:
             named = _UV_NAMES.get(name, f"--{name[len('UV_') :].lower().replace('_', '-')}")
             _take_variable(found, named, value, name, table)
-    return [found[option] for option in sorted(found)]
+    return [found[option] for option in sorted(found) if option not in _TYPED_ONLY]
 
 
 def pip_tools_settings(
@@ -171,6 +173,8 @@ def _take_toml(
         return
     if key == "index":  # an array of tables
         for one in value if isinstance(value, list) else ():
+            if not isinstance(one, Mapping):
+                continue  # uv says that it cannot read the file
             named = "--default-index" if one.get("default") else "--index"
             before = found[named].values if named in found else ()
             urls = (*before, str(one.get("url", "")))

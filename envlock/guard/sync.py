@@ -84,8 +84,10 @@ def stand_in(request: Request) -> Request:
 
 
 def without_plan(request: Request, plan: Plan) -> Decision | None:
-    """The refusal of a project's command of which nobody can tell what it does: no constraint
-    holds it. None for every other."""
+    """The refusal of a project's command, or of one with ``--exact``, of which nobody can tell
+    what it removes: no constraint holds that. None for every other."""
+    if request.subcommand == "install" and not request.project:
+        return _inexact(request, plan)
     if not request.project or plan.known is not Known.UNKNOWN:
         return None
     shown = f"uv {request.subcommand}"
@@ -103,6 +105,27 @@ def without_plan(request: Request, plan: Plan) -> Decision | None:
         verdict=Verdict.REFUSED,
         reasons=(reason,),
         instead=unsynced if request.subcommand in ("add", "remove") else (),
+    )
+
+
+def _inexact(request: Request, plan: Plan) -> Decision | None:
+    """``uv pip install --exact`` removes what it does not find in the tree that is asked for."""
+    if plan.known is Known.PLANNED or not request.given.has("--exact"):
+        return None
+    reason = Finding(
+        code="guard.no-plan",
+        subject="uv pip install --exact",
+        what="it removes what is not asked for, and nobody can tell beforehand what that is",
+        why=plan.said,
+        hint="leave '--exact' out: no constraint holds what it removes",
+        level="error",
+    )
+    kept = tuple(word for word in request.after if word != "--exact")
+    typed = kept != request.after
+    return Decision(
+        verdict=Verdict.REFUSED,
+        reasons=(reason,),
+        instead=(*_head(request), *kept) if typed else (),
     )
 
 

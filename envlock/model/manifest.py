@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
+from packaging.utils import canonicalize_name
 
 from envlock.errors import UnusableInput
 from envlock.model.dist import ORIGINS, Distribution, WheelRef
 from envlock.model.facts import Device, Finding, Machine
 from envlock.model.reading import Node
+from envlock.model.wheels import is_file_name
 
 SCHEMA = "1.0"
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -225,15 +227,31 @@ def _read_url(node: Node) -> str:
 def _read_file_name(node: Node) -> str:
     """A wheel's file name is a name, never a path: it is joined to a folder later."""
     name = node.text()
-    if "/" in name or "\\" in name or not name.endswith(".whl"):
+    if not is_file_name(name) or not name.endswith(".whl"):
         raise node.bad("a wheel's file name")
     return name
 
 
+def _read_name(node: Node) -> str:
+    """Names files, and stands on a line of its own in files for other tools; so does a version."""
+    name = node.text()
+    if not is_file_name(name) or canonicalize_name(name) != name:
+        raise node.bad("a canonical name")
+    return name
+
+
+def _read_version(node: Node) -> str:
+    """Any that a vendor thought of, also one that PEP 440 does not know."""
+    version = node.text()
+    if version and not is_file_name(version):
+        raise node.bad("a version")
+    return version
+
+
 def _read_distribution(node: Node) -> Distribution:
     return Distribution(
-        name=node.get("name").text(),
-        version=node.get("version").text(),
+        name=_read_name(node.get("name")),
+        version=_read_version(node.get("version")),
         vendor=node.get("vendor").texts(),
         protected=node.get("protected").boolean(False),
         requires=node.get("requires").texts(),

@@ -220,6 +220,11 @@ def unsafe_path(member: str) -> str:
     return ""
 
 
+def is_file_name(text: str) -> bool:
+    """Whether a text is one name on every system, never a path; so is what it is a part of."""
+    return not unsafe_path(text) and "/" not in text
+
+
 def printable(text: str) -> str:
     """The text with everything escaped that a terminal would act on, or that is no character."""
     if text.isprintable():

@@ -141,30 +141,43 @@ def lock(folder):
 
 
 def set_up(kit, folder):
-    """envlock's environment; whether it was made now."""
+    """envlock's environment; one that was there before lies beside it until the run has ended."""
     place, new, old = (os.path.join(folder, name) for name in ("envlock", NEW, OLD))
     wanted = json.dumps([blob["sha256"] for blob in kit.tools()])
-    for left in (new, old):
-        shutil.rmtree(left, ignore_errors=True)
     try:
         with open(os.path.join(place, "kit-wheels.json")) as file:
             if file.read() == wanted:
-                return False
+                return
     except OSError:
         pass
     if os.path.lexists(place) and not os.path.exists(os.path.join(place, "pyvenv.cfg")):
         raise KitError("'{}' is there already, and is not envlock's".format(place), elsewhere())
-    try:
-        make_environment(kit, new)
-        with open(os.path.join(new, "kit-wheels.json"), "w") as file:
-            file.write(wanted)
+    make_environment(kit, new)
+    with open(os.path.join(new, "kit-wheels.json"), "w") as file:
+        file.write(wanted)
+    if os.path.lexists(place):
+        os.rename(place, old)
+    os.rename(new, place)
+
+
+def put_back(folder):
+    """The envlock of before, where a run did not come to its end. Whole or not at all: whatever is
+    deleted has the name of what is half-done by then."""
+    place, new, old = (os.path.join(folder, name) for name in ("envlock", NEW, OLD))
+    shutil.rmtree(new, ignore_errors=True)
+    if os.path.lexists(old):
         if os.path.lexists(place):
-            os.rename(place, old)
-        os.rename(new, place)
-    finally:
+            os.rename(place, new)
+        os.rename(old, place)
         shutil.rmtree(new, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
-    return True
+
+
+def let_go(folder):
+    """The envlock of before is not needed any more."""
+    new, old = (os.path.join(folder, name) for name in (NEW, OLD))
+    if os.path.lexists(old):
+        os.rename(old, new)
+        shutil.rmtree(new, ignore_errors=True)
 
 
 def make_environment(kit, prefix):
@@ -283,25 +296,33 @@ def run(argv):
     print("unpacking into {}".format(folder), flush=True)
     made = need_folder(folder)
     held = lock(folder)
-    fresh = code = None
+    before = any(os.path.lexists(os.path.join(folder, name)) for name in ("envlock", OLD))
+    code = None
     try:
-        fresh = set_up(kit, folder)
+        put_back(folder)
+        set_up(kit, folder)
         code = unpack(kit, folder)
+        if code == 0:
+            let_go(folder)
     except OSError as error:
         text = "'{}': {}".format(error.filename or folder, error.strerror or error)
         raise KitError(text, elsewhere()) from error
     finally:
         if code != 0:
-            undo(folder, fresh, made)
+            undo(folder, before, made)
         os.close(held)
     if code == 0:
         tell(folder)
     return code
 
 
-def undo(folder, fresh, made):
-    """Takes away what this run has made."""
-    if fresh:
+def undo(folder, before, made):
+    """Takes away what this run has made; the envlock of before is there again."""
+    try:
+        put_back(folder)
+    except OSError:
+        pass  # it lies beside still, and the next run puts it back
+    if not before:
         shutil.rmtree(os.path.join(folder, "envlock"), ignore_errors=True)
     if made:
         try:

@@ -12,6 +12,8 @@ from envlock.model.check import Check
 
 #: Asked again after a device check crashed or failed: is the device still there?
 CANARY = "dev.first"
+#: Knows how many devices there are, how large, and whether somebody uses them.
+DEVICES = "dev.enum"
 #: Done by envlock itself, without a child.
 STATIC_LOCK = "static.lock"
 #: What a subject is imported with; where that check fails, the others about it are pointless.

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from envlock import __version__
+from envlock.adapters import files
 from envlock.adapters.device import find_tool
 from envlock.adapters.installed import read_installed
 from envlock.adapters.interpreter import probes_folder
@@ -17,13 +18,14 @@ from envlock.model.check import BAD, Check, CheckResult, Status, base_id, exit_c
 from envlock.model.facts import Finding, Target
 from envlock.model.manifest import Manifest
 from envlock.model.profile import Profile
+from envlock.verify import ahead as aheads
 from envlock.verify import plan, report, static
 from envlock.verify import spread as spreading
 from envlock.verify.activation import Activation, activate
 from envlock.verify.child import Runner, summary
 from envlock.verify.plan import Options
 from envlock.verify.privacy import hidden
-from envlock.verify.registry import CANARY, CHECKS, IMPORTS, STATIC_LOCK, WATCHED
+from envlock.verify.registry import CANARY, CHECKS, DEVICES, IMPORTS, STATIC_LOCK, WATCHED
 from envlock.verify.speed import Meter
 from envlock.verify.static_ground import Scene
 from envlock.verify.static_suite import STATIC
@@ -159,6 +161,17 @@ class _Run:
         self.wedged: dict[int | None, str] = {}  # check after which a device answers no longer
         tool = None if self.ground.device == "cpu" else find_tool(scene.profile, runner.env)
         self.meter = Meter(profile=scene.profile, env=runner.env, tool=tool)
+        wanted = [check for check in checks if not plan.is_pointless(check, self.ground)]
+        beside = partial(_beside, runner)
+        self.ahead = aheads.Ahead(beside, runner.run, wanted, self._workers)
+
+    def _workers(self) -> int:
+        """How many checks at a time; one on a device that is not known to be idle and large."""
+        known = self.results.get(DEVICES)
+        if self.ground.device == "cpu" or known is None or known.status is not Status.PASSED:
+            return 1
+        sizes = [one.get("memory", 0) for one in known.facts.get("devices", ())]
+        return aheads.width(files.workers(), int(min(sizes, default=0)) << 20)
 
     def to_the_end(self) -> Outcome:
         self._tell(None)
@@ -170,8 +183,10 @@ class _Run:
                 self.watch.on_result(result)
                 self._tell(None)
         except BaseException:
+            self.ahead.stop()
             self._tell(130)
             raise
+        self.ahead.stop()
         results = tuple(self.results.values())
         code = exit_code(results)
         document = self._tell(code)
@@ -207,10 +222,12 @@ class _Run:
         bad = [r.id for r in self.results.values() if r.status in BAD]
         blocker = plan.blocker(check, bad, IMPORTS) or self._wedged(check)
         if blocker:
+            self.ahead.drop(check)
             return _without_child(check, Status.BLOCKED, f"blocked by {blocker}")
         if check.id.partition(".")[0] in WATCHED:
+            self.ahead.wait()
             return self._after(check, self.meter.watched(check, self.runner.run))
-        return self._after(check, self.runner.run(check))
+        return self._after(check, self.ahead.take(check))
 
     def _wedged(self, check: Check) -> str:
         if check.id in IMPORTS.values():
@@ -258,6 +275,12 @@ class _Run:
             cases=cases,
             facts={"extra": static.extra(manifest, self.scene.installed)},
         )
+
+
+def _beside(runner: Runner, workers: int) -> Callable[[Check], CheckResult]:
+    """Runs a check beside others: each has its part of the processors."""
+    threads = str(max(1, files.workers() // workers))
+    return replace(runner, env={"OMP_NUM_THREADS": threads, **runner.env}).run
 
 
 def _without_child(check: Check, status: Status, reason: str) -> CheckResult:

@@ -16,6 +16,7 @@ from envlock.model.check import Case, Status
 from envlock.model.facts import Target
 from envlock.model.manifest import Manifest
 from envlock.model.profile import Profile
+from envlock.verify.registry import ALSO_CALLED, IMPORTS
 
 #: Its libraries are there when an extension that needs them is imported: it comes first.
 _HOST = "torch"
@@ -110,6 +111,18 @@ class Scene:
     def release(self) -> str:
         """The stack's release as its files say it."""
         return read_release(self.profile, self.root)
+
+    @cached_property
+    def _weighty(self) -> frozenset[str]:
+        """Canonical names of what this is about: the vendor's builds, and what has checks."""
+        listed = self.manifest.distributions if self.manifest else ()
+        locked = {dist.name for dist in listed if dist.protected or dist.vendor}
+        labelled = {dist.name for dist in self.installed if self.profile.knows_label(dist.version)}
+        return frozenset({*self.profile.names, *IMPORTS, *ALSO_CALLED, *locked, *labelled})
+
+    def matters(self, one: Owned) -> bool:
+        """Whether a module that cannot be imported makes the environment a broken one."""
+        return one.name in self._weighty
 
     @property
     def given(self) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """static.ldd, static.cxxabi, static.onehip: would every shared object load, and with what?
 
 Nothing is loaded for it. What Python can import, or what that needs, has to load: failed where it
-would not. What only its own distribution opens may be for other hardware (a network, a profiler):
-where it wants a library that nobody here has, that is a note in the metrics, else a warning.
+would not. Others than the vendor's builds bring modules for libraries that are not everywhere
+(another MPI, another pool of threads): a missing one is a warning there. What only its own
+distribution opens may be for other hardware (a network, a profiler): where it wants a library that
+nobody here has, that is a note in the metrics, else a warning.
 """
 
 from __future__ import annotations
@@ -103,7 +105,8 @@ def _missing(scene: Scene, link: Link, places: dict[str, Owned]) -> Iterator[Pro
 def _weight_of(scene: Scene, link: Link, library: str) -> Weight:
     """How much a missing library matters to the one that needs it."""
     if link.reached:
-        return WARNS if library in scene.profile.runtime.driver_libraries else FAILS
+        mild = library in scene.profile.runtime.driver_libraries or not scene.matters(link.owned)
+        return WARNS if mild else FAILS
     stem = library.partition(".so")[0] + ".so"
     here = stem in scene.profile.runtime.libraries or any(
         library in (one.loaded.elf.soname, os.path.basename(one.place)) for one in scene.objects

@@ -19,7 +19,7 @@ from envlock.model.label import same_version
 from envlock.model.manifest import Manifest, is_newer_minor
 from envlock.model.wheels import parse_wheel_name
 from envlock.wheelhouse.enough import as_the_wheels_say, not_enough, resolve_alone
-from envlock.wheelhouse.folder import MANIFEST, SUMS, parse_sums, wheel_files
+from envlock.wheelhouse.folder import MANIFEST, SUMS, parse_sums, stranger, wheel_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def check(
     unknown = sorted(set(there) - {dist.wheel.file for dist in with_wheel if dist.wheel})
     bare = [d for d in manifest.distributions if d.wheel is None and not d.editable]
     findings += [_no_wheel(dist) for dist in bare]
-    findings += [_unknown(name) for name in unknown]
+    findings += [stranger(name) for name in unknown]
     findings += _sums_findings(folder, {wheel.file: wheel.sha256 for wheel in wheels.values()})
     together = as_the_wheels_say(manifest, wheels)
     findings += not_enough(together)
@@ -161,16 +161,6 @@ def _no_wheel(dist: Distribution) -> Finding:
         why="it cannot be put back from here",
         hint="envlock wheelhouse harvest, on the machine that has it",
         level="error" if dist.protected else "warning",
-    )
-
-
-def _unknown(name: str) -> Finding:
-    return Finding(
-        code="wheelhouse.unknown-wheel",
-        subject=name,
-        what="is in the folder, but not in its manifest",
-        why="'pip install --find-links' takes it all the same",
-        hint="remove it if nobody needs it",
     )
 
 

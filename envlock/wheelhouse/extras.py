@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from envlock.errors import UnusableInput
@@ -22,14 +23,17 @@ class Extra:
     executable: bool = False
 
 
-def find_extras(paths: Sequence[str]) -> tuple[Extra, ...]:
+def find_extras(paths: Sequence[str], more: Sequence[Extra] = ()) -> tuple[Extra, ...]:
     """Every file that is named, or lies in a folder that is named.
 
     Links are followed: a folder of models is often nothing but links to where they are.
 
+    Args:
+        more: what travels unasked; where a named file has its place, the named one does.
+
     Raises:
-        UnusableInput: one is not there or cannot be read, has no portable name, or two have the
-            same name; names all of them.
+        UnusableInput: one is not there or cannot be read, has no portable name, or two cannot be
+            unpacked side by side; names all of them.
     """
     found: dict[str, Extra] = {}
     bad: list[str] = []
@@ -38,11 +42,35 @@ def find_extras(paths: Sequence[str]) -> tuple[Extra, ...]:
             if extra.name in found and found[extra.name].path != extra.path:
                 bad.append(f"'{extra.path}' and '{found[extra.name].path}' have the same name")
             found[extra.name] = extra
+    bad += _clashes(found.values())
     if bad:
         raise UnusableInput(
             f"--with: {'; '.join(bad)}", "name files and folders that can be read, each once"
         )
+    for extra in more:
+        if not _clashes([*found.values(), extra]) and extra.name not in found:
+            found[extra.name] = extra
     return tuple(found[name] for name in sorted(found))
+
+
+def _clashes(extras: Iterable[Extra]) -> list[str]:
+    """Files of which one is in the other's place when they are unpacked: a file where the other
+    needs a folder, or one name to a file system that does not tell upper from lower case."""
+    found: list[str] = []
+    seen: dict[str, Extra] = {}
+    for extra in extras:
+        other = seen.setdefault(_folded(extra.name), extra)
+        if other is not extra:
+            found.append(f"'{extra.path}' and '{other.path}' have the same name but for case")
+    for name, extra in seen.items():
+        for at in (at for at, letter in enumerate(name) if letter == "/"):
+            if above := seen.get(name[:at]):
+                found.append(f"'{extra.path}' needs a folder where '{above.path}' is a file")
+    return found
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def report_extra(path: str | os.PathLike[str]) -> list[Extra]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -13,11 +14,14 @@ from packaging.version import InvalidVersion, Version
 
 from envlock.adapters import files
 from envlock.adapters.partial import try_lock
+from envlock.adapters.profiles import bundled_profiles
 from envlock.adapters.pylock import lock_text
 from envlock.adapters.state import read_manifest
-from envlock.errors import EnvlockError, UnusableInput
+from envlock.errors import EnvlockError, Refused, UnusableInput
 from envlock.model.dist import Distribution
+from envlock.model.facts import Finding
 from envlock.model.manifest import Manifest, dump
+from envlock.model.wheels import parse_wheel_name
 
 MANIFEST = "envlock.yaml"
 LOCK = "pylock.toml"
@@ -138,14 +142,73 @@ def write_papers(folder: str, manifest: Manifest) -> None:
         raise cannot_write(folder, error) from error
 
 
-def wheels_before(folder: str) -> dict[str, Distribution]:
-    """What an earlier run wrote into a wheelhouse, by name; a manifest that cannot be read counts
-    for nothing: its wheels are made again."""
+def manifest_before(folder: str) -> Manifest | None:
+    """What an earlier run wrote into a wheelhouse; one that cannot be read counts for nothing."""
     try:
-        known = read_manifest(os.path.join(folder, MANIFEST))
+        return read_manifest(os.path.join(folder, MANIFEST))
     except EnvlockError:
-        return {}
-    return {dist.name: dist for dist in known.distributions}
+        return None
+
+
+def wheels_before(folder: str) -> dict[str, Distribution]:
+    """The distributions of :func:`manifest_before`, by name."""
+    known = manifest_before(folder)
+    return {dist.name: dist for dist in known.distributions} if known is not None else {}
+
+
+def replaceable(dist: Distribution) -> bool:
+    """Whether the wheel of a distribution came from somewhere that may give it again: nobody but
+    the target gives back what is protected or was rebuilt from its files."""
+    return dist.wheel is not None and not dist.protected and dist.wheel.origin != "rebuilt"
+
+
+def refuse_losses(
+    folder: str, manifest: Manifest, judge: Callable[[Manifest, Manifest], list[Finding]]
+) -> None:
+    """A wheelhouse's manifest never moves to a state in which a protected build is lost.
+
+    Args:
+        judge: what is lost between two manifests.
+
+    Raises:
+        Refused: it would; the message names every build.
+    """
+    old = manifest_before(folder)
+    lost = judge(old, manifest) if old is not None else []
+    if lost:
+        own = os.path.join(folder, MANIFEST)
+        raise Refused(
+            f"wheelhouse: nothing written, since '{own}' has builds that would be lost: "
+            + "; ".join(f"'{one.subject}': {one.what}" for one in lost),
+            f"use --manifest {shlex.quote(own)}, or another folder",
+        )
+
+
+def strangers(folder: str, manifest: Manifest) -> list[Finding]:
+    """A finding for every wheel in a folder that is not in its manifest."""
+    known = {dist.wheel.file for dist in manifest.distributions if dist.wheel is not None}
+    return [stranger(name) for name in wheel_files(folder) if name not in known]
+
+
+def stranger(file: str) -> Finding:
+    """The finding for a wheel that the folder's manifest does not have.
+
+    Nobody is told to remove a vendor's build: no index gives it back.
+    """
+    try:
+        version = parse_wheel_name(file).version
+    except ValueError:
+        version = ""
+    vendor = any(profile.knows_label(version) for profile in bundled_profiles())
+    return Finding(
+        code="wheelhouse.unknown-wheel",
+        subject=file,
+        what="is in the folder, but not in its manifest",
+        why="'pip install --find-links' takes it all the same",
+        hint="a vendor's build: keep it, if need be in another folder"
+        if vendor
+        else "remove it if nobody needs it",
+    )
 
 
 def wheel_files(folder: str) -> list[str]:

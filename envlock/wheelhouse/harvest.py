@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -12,17 +14,22 @@ from typing import TypeAlias
 from envlock.adapters import files
 from envlock.adapters.deflating import COMPRESSORS, FAST, Compressor
 from envlock.adapters.installed import Installed, read_installed
+from envlock.errors import EnvlockError
+from envlock.model.diff import losses, vanished
 from envlock.model.dist import Distribution, WheelRef
 from envlock.model.facts import Finding, Target
 from envlock.model.manifest import Manifest
 from envlock.wheelhouse.folder import (
     cannot_write,
     make_folder,
+    refuse_losses,
     scratch,
-    wheel_files,
+    sha256_of,
+    strangers,
     wheels_before,
     write_papers,
 )
+from envlock.wheelhouse.own_wheels import OwnWheels
 from envlock.wheelhouse.owners import Owners
 from envlock.wheelhouse.rebuild import Packing, Rebuilt, rebuild
 
@@ -89,74 +96,112 @@ def harvest(
         advance: called with the number of files done since the last call.
 
     Raises:
-        UnusableInput: the folder cannot be written.
+        Refused: the folder's own manifest protects a build that would be lost.
+        UnusableInput: the folder cannot be written; what is finished is kept.
     """
+    how = how or How()
+    # what a person locked may have another build of the same; what is there by chance may not
+    refuse_losses(folder, manifest, vanished if how.in_force else losses)
     make_folder(folder)
     installed = {dist.name: dist for dist in read_installed(target.layout)}
-    before = wheels_before(folder)
-    wanted = [dist for dist in manifest.distributions if dist.name != _OWN]
     try:
         with (
             scratch(folder) as staging,
             ThreadPoolExecutor(1) as reader,
         ):
-            how = how or How()
             packing = Packing(
                 target=target, staging=staging, compressor=how.compressor, advance=advance
             )
-            work = _Work(packing, folder, how, Owners(installed.values(), target.layout), reader)
-            # a wheel is read back and judged while the next one is packed
-            later = [work.known(dist, installed, before) for dist in wanted]
-            for name in sorted(set(installed) - {dist.name for dist in manifest.distributions}):
-                later += work.new(installed[name])
-            entries = [entry for judge in later if (entry := judge()) is not None]
+            owners = Owners(installed.values(), target.layout)
+            work = _Work(packing, folder, how, owners, reader, manifest)
+            try:
+                work.run(installed)
+            except BaseException:  # an interrupt, too: what is finished stays
+                work.keep_finished()
+                raise
     except OSError as error:
         raise cannot_write(folder, error) from error
-    result = replace(manifest, distributions=tuple(sorted(entries, key=lambda dist: dist.key)))
+    result = replace(manifest, distributions=_sorted(work.entries))
     write_papers(folder, result)
     return Harvest(
         manifest=result,
         packed=tuple(work.packed),
         kept=tuple(work.kept),
-        findings=(*work.findings, *_strangers(folder, result)),
+        findings=(*work.findings, *strangers(folder, result)),
     )
 
 
-def _strangers(folder: str, manifest: Manifest) -> list[Finding]:
-    known = {dist.wheel.file for dist in manifest.distributions if dist.wheel is not None}
-    return [
-        Finding(
-            code="wheelhouse.unknown-wheel",
-            subject=name,
-            what="is in the folder, but not in its manifest",
-            why="'pip install --find-links' takes it all the same",
-            hint="remove it if nobody needs it",
-        )
-        for name in wheel_files(folder)
-        if name not in known
-    ]
+def _sorted(entries: Iterable[Distribution]) -> tuple[Distribution, ...]:
+    return tuple(sorted(entries, key=lambda dist: dist.key))
 
 
 class _Work:
     """One harvest: what it has packed, kept and found so far."""
 
     def __init__(
-        self, packing: Packing, folder: str, how: How, owners: Owners, reader: Executor
+        self,
+        packing: Packing,
+        folder: str,
+        how: How,
+        owners: Owners,
+        reader: Executor,
+        manifest: Manifest,
     ) -> None:
         self._packing, self._folder, self._how = packing, folder, how
-        self._owners, self._reader = owners, reader
+        self._owners, self._reader, self._manifest = owners, reader, manifest
+        self._before = wheels_before(folder)
+        self._own = OwnWheels(
+            folder, self._before.values(), manifest.distributions, packing.target.tags
+        )
+        self._waiting: deque[Later] = deque()
+        self._reading: deque[Future[Rebuilt]] = deque()
+        self.entries: list[Distribution] = []
         self.packed: list[WheelRef] = []
         self.kept: list[WheelRef] = []
         self.findings: list[Finding] = []
 
-    def known(
-        self,
-        dist: Distribution,
-        installed: Mapping[str, Installed],
-        before: Mapping[str, Distribution],
-    ) -> Later:
+    def run(self, installed: Mapping[str, Installed]) -> None:
+        """Packs everything; a wheel is read back while the next one is packed, and is in the
+        folder as soon as it was judged."""
+        for dist in self._manifest.distributions:
+            if dist.name != _OWN:
+                self._waiting.append(self.known(dist, installed))
+                self._judge_ready()
+        known = {dist.name for dist in self._manifest.distributions}
+        for name in sorted(set(installed) - known):
+            self._waiting.extend(self.new(installed[name]))
+            self._judge_ready()
+        while self._waiting:
+            self._judge_next()
+
+    def _judge_ready(self) -> None:
+        """Judges the oldest ones, as long as none is still being read."""
+        while self._waiting and (not self._reading or self._reading[0].done()):
+            self._judge_next()
+
+    def _judge_next(self) -> None:
+        found = self._waiting.popleft()()
+        if found is not None:
+            self.entries.append(found)
+
+    def keep_finished(self) -> None:
+        """Ends a run that failed: every wheel that was packed is in the folder and its papers."""
+        with suppress(OSError, EnvlockError):
+            while self._waiting:
+                self._judge_next()
+        if not self.packed:
+            return
+        bare = {dist.name: replace(dist, wheel=None) for dist in self._manifest.distributions}
+        done = {dist.name: dist for dist in self.entries if dist.wheel is not None}
+        together = {**bare, **self._before, **done}
+        with suppress(EnvlockError):  # the disk may be full; the first error is the one to tell
+            write_papers(
+                self._folder, replace(self._manifest, distributions=_sorted(together.values()))
+            )
+
+    def known(self, dist: Distribution, installed: Mapping[str, Installed]) -> Later:
         """A distribution of the manifest, with its wheel if there is one now."""
-        old, there = before.get(dist.name), installed.get(dist.name)
+        old, there = self._before.get(dist.name), installed.get(dist.name)
         more = self._owners.untracked(there) if there is not None and not there.reason else {}
         if old is not None and self._still_right(dist, old) and not (more and self._how.untracked):
             if self._packing.advance:
@@ -191,8 +236,10 @@ class _Work:
         """Writes the wheel now; the result is judged in the background."""
         judge = rebuild(there, self._packing, more if self._how.untracked else None)
         made = self._reader.submit(judge)
+        self._reading.append(made)
 
         def wait() -> Rebuilt:
+            self._reading.popleft()  # they are judged in this order
             if more:
                 self._tell_untracked(there, list(more))
             return made.result()
@@ -236,13 +283,11 @@ class _Work:
     def _still_right(self, dist: Distribution, old: Distribution) -> bool:
         if old.wheel is None or not dist.content or old.content != dist.content:
             return False
-        if self._how.compress and old.wheel.compressor != self._packing.compressor.version:
+        # nobody can make a published wheel again: it stays however it was compressed
+        chosen = self._how.compress and old.wheel.origin == "rebuilt"
+        if chosen and old.wheel.compressor != self._packing.compressor.version:
             return False
-        try:
-            found = files.sha256(os.path.join(self._folder, old.wheel.file))
-        except OSError:
-            return False
-        return found == old.wheel.sha256
+        return sha256_of(os.path.join(self._folder, old.wheel.file)) == old.wheel.sha256
 
     def _judge(self, dist: Distribution, made: Rebuilt, locked: bool) -> Distribution:
         """The distribution with its wheel, which now has its final name; without one when its
@@ -275,18 +320,38 @@ class _Work:
             if names:
                 what = f"'{place}' is as '{names[0]}' wrote it, which owns it, too; packed so"
                 self._find("harvest.two-owners", dist, what, level="warning")
-        os.replace(made.path, os.path.join(self._folder, made.wheel.file))
-        self.packed.append(made.wheel)
-        if made.content == dist.content:
-            return replace(dist, wheel=made.wheel)
+        wheel = self._place(dist, made)
+        if wheel is None or made.content == dist.content:
+            return replace(dist, wheel=wheel)
         return replace(  # RECORD alone was read before, or more was packed
             dist,
-            wheel=made.wheel,
+            wheel=wheel,
             content=made.content,
             files=len(made.files),
             bytes=sum(found.size for found in made.files.values()),
             executable=tuple(sorted({*dist.executable, *_executable(made.files)})),
         )
+
+    def _place(self, dist: Distribution, made: Rebuilt) -> WheelRef | None:
+        """Puts the wheel into the folder, unless one is there that no harvest made.
+
+        Returns:
+            The wheel that gives the distribution back; None where what is there does not.
+        """
+        assert made.wheel is not None
+        there = self._own.instead(dist, made.content, made.wheel)
+        if there is not None:
+            self.kept.append(there)
+            return there
+        if self._own.may_go(made.wheel.file):
+            os.replace(made.path, os.path.join(self._folder, made.wheel.file))
+            self.packed.append(made.wheel)
+            return made.wheel
+        what = f"'{made.wheel.file}' is there, is not what is installed, and no harvest made it"
+        self._find("harvest.other-wheel", dist, what)
+        old = self._before.get(dist.name)
+        same = old is not None and old.version == dist.version and old.content == dist.content
+        return old.wheel if old is not None and same else None
 
     def _not_kept(self, dist: Distribution, reason: str) -> None:
         level = "error" if dist.protected or dist.content else "warning"
@@ -301,6 +366,7 @@ class _Work:
             "'envlock snapshot --force'",
             "harvest.not-installed": "put it back with 'envlock restore', or take a new snapshot",
             "harvest.record": "lock it as it is with 'envlock snapshot', then harvest",
+            "harvest.other-wheel": "move that file to another folder, then harvest again",
         }
         self.findings.append(
             Finding(

@@ -24,17 +24,16 @@ from envlock.adapters.zipmember import NO_ZIP
 from envlock.errors import Refused, UnusableInput
 from envlock.model.dist import Distribution, WheelRef
 from envlock.model.facts import Finding
-from envlock.model.kit import CONTENTS, STARTERS, STREAM, TOOL, WHEELS, Contents, Part
+from envlock.model.kit import CONTENTS, STARTERS, STREAM, TOOL, WHEELS, Contents, Part, twice
 from envlock.model.kit import dump_contents as dump
 from envlock.model.manifest import LockedTarget, Manifest, with_wheels
 from envlock.wheelhouse.extras import Extra
 from envlock.wheelhouse.folder import MANIFEST, wheel_files, write_papers
+from envlock.wheelhouse.kit_parts import earlier, into_place, need_parts
 from envlock.wheelhouse.kit_tool import Tool
 
 #: Room that is needed beside the wheels: papers, headers, padding of the archive in the stream.
 _SPARE = 16 * 1024 * 1024
-#: Of the file with the sums of the parts: no name that ``cat KIT.*`` takes along.
-SUMS_SUFFIX = "-SHA256SUMS"
 
 Advance = Callable[[int], None]
 
@@ -113,6 +112,11 @@ class House:
         """Bytes of all wheels."""
         return sum(os.stat(self.path(wheel)).st_size for _, wheel in self.wheels)
 
+    @property
+    def least(self) -> int:
+        """Bytes that every kit of it has: those of the wheels that are carried as they are."""
+        return sum(os.stat(self.path(wheel)).st_size for wheel in self.published)
+
 
 def open_house(folder: str) -> House:
     """Reads a wheelhouse, and every wheel of it once: a kit is not made of what is damaged.
@@ -164,18 +168,21 @@ def pack(
         advance: called with the number of bytes read since the last call.
 
     Raises:
-        UnusableInput: there is no room, or the file cannot be written.
+        UnusableInput: there is no room, the file cannot be written, it would have too many parts,
+            or files of somebody else have names of parts.
         Refused: a wheel changed, or is damaged.
     """
     target = os.path.abspath(kit)
     _need_room(target, house, tool, wanted)
+    if wanted.split is not None:
+        need_parts(target, wanted.split, house.least)
     try:
         with staging(target) as folder:
             out = PartsWriter(os.path.join(folder, os.path.basename(target)), wanted.split)
             work = _Work(house, KitWriter(out), advance or (lambda count: None))
             with contextlib.closing(out):
                 contents = work.run(tool, wanted)
-            written = _into_place(target, out, wanted.split is not None)
+            written = into_place(target, out, earlier(target), split=wanted.split is not None)
     except BusyError as error:
         raise UnusableInput(f"kit: another run is writing '{kit}'", "wait for it") from error
     except OSError as error:
@@ -210,36 +217,6 @@ def _need_room(target: str, house: House, tool: Tool, wanted: Wanted) -> None:
         )
 
 
-def _into_place(target: str, out: PartsWriter, split: bool) -> tuple[str, ...]:
-    """Gives the files their names. What an earlier kit of that name was in goes: its file would be
-    taken for the kit, its parts would be joined with these."""
-    folder, name = os.path.split(target)
-    places = [os.path.join(folder, os.path.basename(path)) for path, _ in out.parts]
-    sums = target + SUMS_SUFFIX
-    Path(sums).unlink(missing_ok=True)
-    for (path, _), place in zip(out.parts, places, strict=True):
-        os.replace(path, place)
-    for old in _earlier(folder, name):
-        if old not in places:
-            os.unlink(old)
-    if split:
-        lines = (f"{hexa}  {os.path.basename(path)}\n" for path, hexa in out.parts)
-        files.write_whole(sums, "".join(lines))
-        places.append(sums)
-    files.sync_folder(folder)
-    return tuple(places)
-
-
-def _earlier(folder: str, name: str) -> Iterator[str]:
-    """The file or the parts of a kit of that name."""
-    for other in os.listdir(folder):
-        number = other.removeprefix(f"{name}.")
-        part = other != number and number.isdecimal() and len(number) >= 3
-        path = os.path.join(folder, other)
-        if (part or other == name) and os.path.isfile(path):
-            yield path
-
-
 class _Work:
     """One kit being written."""
 
@@ -264,6 +241,8 @@ class _Work:
             blobs=tuple(self._kit.blobs),
             stream=tuple(self._stream),
         )
+        if doubled := twice(contents.blobs + contents.stream):
+            raise Refused(f"kit: '{doubled}' would be in it twice", "no kit was written")
         self._kit.add(CONTENTS, [dump(contents).encode()])
         for name, probe in STARTERS.items():
             self._kit.add(name, [(probes_folder() / probe).read_bytes()])
@@ -291,7 +270,9 @@ class _Work:
         with (
             self._kit.adding(STREAM) as write,
             zstd.compressing(_Into(write), zstd.BEST if wanted.best else zstd.USUAL) as packed,
-            tarfile.open(fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT) as archive,
+            tarfile.open(
+                fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT, encoding="utf-8"
+            ) as archive,
         ):
             for dist, wheel in rebuilt:
                 part = self._add_stored(archive, self._house.path(wheel), WHEELS + wheel.file)

@@ -171,7 +171,7 @@ class _Work:
         try:
             with (
                 zstd.decompressing(io.BufferedReader(source, PIECE)) as plain,
-                tarfile.open(fileobj=plain, mode="r|") as archive,
+                tarfile.open(fileobj=plain, mode="r|", encoding="utf-8") as archive,
             ):
                 self._read_archive(archive, contents.stream)
             while source.read(PIECE):

@@ -14,6 +14,7 @@ from envlock.adapters.installer import pins
 from envlock.adapters.resolving import Builder, Downloader, Pin, Question, Resolver
 from envlock.adapters.wheelfile import WheelFile, inspect_wheel
 from envlock.errors import Refused
+from envlock.model.diff import vanished
 from envlock.model.dist import Distribution, WheelRef
 from envlock.model.facts import Finding
 from envlock.model.health import (
@@ -28,17 +29,20 @@ from envlock.model.manifest import LockedTarget, Manifest
 from envlock.model.masking import shareable
 from envlock.model.wheels import parse_wheel_name
 from envlock.wheelhouse.at_hand import fetch_vendor, look
+from envlock.wheelhouse.earlier import lost, refs, resolve_anew, with_earlier
 from envlock.wheelhouse.enough import not_enough
 from envlock.wheelhouse.folder import (
     cannot_write,
     make_folder,
+    manifest_before,
+    refuse_losses,
     scratch,
     sha256_of,
     wheels_before,
     write_papers,
 )
 from envlock.wheelhouse.settled import settled
-from envlock.wheelhouse.sources import build_pure, resolve, source_mark
+from envlock.wheelhouse.sources import build_pure, source_mark
 
 #: Distributions that carry the public runtimes of an accelerator (CUDA's names on public indexes),
 #: and the compiler that the public builds bring with them.
@@ -122,6 +126,9 @@ def build(folder: str, manifest: Manifest, asked: Asked, tools: Tools) -> Built:
 def _build(folder: str, manifest: Manifest, asked: Asked, tools: Tools, private: str) -> Built:
     named = os.path.join(private, "named")
     os.mkdir(named)
+    before = manifest_before(folder)
+    whole = with_earlier(manifest, before)
+    refuse_losses(folder, whole, vanished)
     hand = look(folder, manifest, (*asked.links, *asked.places, *asked.requirements), named)
     links = (named, *(os.path.abspath(local_path(one)) if local_path(one) else one
                       for one in asked.links))  # fmt: skip
@@ -129,16 +136,17 @@ def _build(folder: str, manifest: Manifest, asked: Asked, tools: Tools, private:
         requirements=tuple(as_requirement(one, hand.wheels) for one in asked.requirements),
         files=tuple(os.path.abspath(path) for path in asked.files),
         held=tuple(replace(dist, requires=met(dist, manifest)) for dist in manifest.distributions),
-        constraints=constraints(manifest),
+        constraints=constraints(whole),
         target=manifest.target,
         links=links,
     )
-    found = settled(folder, manifest, question) or resolve(tools.resolver, question)
+    gone = lost(manifest, before, hand.present)
+    found = settled(folder, manifest, question) or resolve_anew(tools.resolver, question, gone)
     refuse_moves(found, manifest)
-    fresh = [pin for pin in found if not _same(pin, manifest.find(pin.name))]
+    fresh = [p for p in found if p.name in gone or not _same(p, manifest.find(p.name))]
     added = _fetch(fresh, folder, manifest.target, tools, private)
     fetch_vendor(folder, manifest, hand, tools.downloader)
-    result = _afterwards(manifest, added, hand.present)
+    result = _afterwards(whole, added, {**refs(whole, before), **hand.present})
     write_papers(folder, result)
     names = {pin.name for pin in found} - {dist.name for dist in added}
     return Built(
@@ -219,6 +227,7 @@ def moves(manifest: Manifest, added: Iterable[Distribution]) -> list[Finding]:
         )
         for dist in added
         if (old := manifest.find(dist.name)) is not None
+        and not same_version(old.version, dist.version)
     ]
 
 
@@ -322,7 +331,8 @@ def entry(wheel: WheelFile, origin: str = "index", url: str = "") -> Distributio
 def _afterwards(
     manifest: Manifest, added: Sequence[Distribution], present: Mapping[str, WheelRef]
 ) -> Manifest:
-    """What the target will have; wheels only where the folder has them."""
+    """What the target will have; wheels only where the folder has them, or had them: a hash that
+    is known says what was lost."""
     fresh = {dist.name: dist for dist in added}
     stays = [
         replace(dist, wheel=present.get(dist.name))

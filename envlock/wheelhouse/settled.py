@@ -18,7 +18,7 @@ from envlock.model.health import applies, parse_requirement, satisfies
 from envlock.model.label import same_version
 from envlock.model.manifest import Manifest
 from envlock.wheelhouse.enough import not_enough
-from envlock.wheelhouse.folder import MANIFEST, sha256_of
+from envlock.wheelhouse.folder import MANIFEST, replaceable, sha256_of
 
 
 def settled(folder: str, manifest: Manifest, question: Question) -> tuple[Pin, ...]:
@@ -114,14 +114,16 @@ def _needed(
 
 
 def _can_be_had(folder: str, dist: Distribution, manifest: Manifest) -> bool:
-    """Whether a distribution is in the target, in the folder, or again on an index."""
+    """Whether a distribution is in the folder, or only the target has it.
+
+    A wheel that was there and is not any more is asked for anew: what an index or another folder
+    had then, it need not have now.
+    """
     there = manifest.find(dist.name)
-    if there is not None and same_version(there.version, dist.version):
+    if there is not None and same_version(there.version, dist.version) and not replaceable(dist):
         return True
     if dist.wheel is None:
         return False
-    if dist.wheel.origin == "index":
-        return True
     return sha256_of(os.path.join(folder, dist.wheel.file)) == dist.wheel.sha256
 
 

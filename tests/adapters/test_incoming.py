@@ -141,8 +141,17 @@ def test_a_password_goes_to_its_host_alone(wheel: Path, serve: Serve) -> None:
 
 @pytest.mark.parametrize("mode", ["no-ranges", "missing", "cut"])
 def test_what_cannot_be_had_is_not_known(mode: str, wheel: Path, serve: Serve) -> None:
-    good, bad = serve(wheel.read_bytes()), serve(wheel.read_bytes() + b"\0" * 1000, mode)
+    data = wheel.read_bytes()
+    more = 5 * 1024 * 1024 if mode == "no-ranges" else 1000
+    good, bad = serve(data), serve(data + b"\0" * more, mode)
     assert read_members({"good": good.url, "bad": bad.url}, {}, 3).keys() == {"good"}
+
+
+def test_a_small_wheel_is_read_whole_where_there_are_no_ranges(wheel: Path, serve: Serve) -> None:
+    server = serve(wheel.read_bytes(), "no-ranges")
+    found = read_members({"one": server.url, "broken": "http://[::1/a.whl"}, {}, 5)
+    assert found == read_members({"one": wheel.as_uri()}, {})
+    assert len(server.asked) == 1
 
 
 def test_nobody_waits_for_a_server_that_hangs(wheel: Path, serve: Serve) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import tarfile
+import threading
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from envlock.adapters.incoming import Web
 from envlock.adapters.sources import (
     SourceFacts,
-    fetch_archive,
+    fetch_archives,
     project_name,
     read_archive,
     read_tree,
@@ -85,7 +87,31 @@ def test_damaged_archives(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(data)
         assert read_archive(str(tmp_path / name)) is None
     assert read_archive(str(tmp_path / "nowhere.zip")) is None
-    assert fetch_archive("http://127.0.0.1:9/a.tar.gz", {}) is None
+    assert fetch_archives(["http://127.0.0.1:9/a.tar.gz", "http://[::1/a.tar.gz"], {}) == {}
+
+
+def test_archives_behind_urls_share_one_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a look-up of a name that nothing can interrupt."""
+    data = tarball(tmp_path / "a.tar.gz", TREE).read_bytes()
+    started, over = threading.Barrier(4), threading.Event()
+
+    class Answer(io.BytesIO):
+        headers: Mapping[str, str] = {}
+
+    def open_(self: object, url: str) -> Answer:
+        started.wait(20)  # nobody begins later than the others
+        if "silent" in url:
+            over.wait(20)
+        return Answer(data)
+
+    monkeypatch.setattr(Web, "open", open_)
+    good = [f"http://h/{one}.tar.gz?token=x#sha256=0" for one in "ab"]
+    silent = [f"http://silent/{one}.tar.gz" for one in "ab"]
+    found = fetch_archives([*good, *silent], {}, 2)
+    over.set()
+    assert found == dict.fromkeys(good, FACTS)
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from envlock.adapters import process
 from envlock.adapters.index_settings import IndexSettings
 from envlock.adapters.resolve_piptools import PipToolsResolver
-from envlock.adapters.resolve_uv import UvPlatform, UvResolver, knows, uv_platform
+from envlock.adapters.resolve_uv import UvResolver, knows
 from envlock.adapters.resolving import OnlySource, Pin, Question, Resolver
 from envlock.adapters.uv import find_uv
 from envlock.errors import ProgramFailed, Refused, UnusableInput
@@ -320,6 +321,55 @@ def test_index_that_is_not_there(make: Make) -> None:
         make(IndexSettings(index=index, timeout=1)).resolve(ask("audio"))
 
 
+@pytest.mark.parametrize("status", [0, 401, 501])
+def test_further_index_that_has_no_answer(make: Make, server: Loopback, status: int) -> None:
+    """What the other one has under that name may be somebody else's."""
+    if status == 401 and make is with_uv:
+        pytest.skip("uv takes 401 for an answer where all indexes are asked alike")
+    with loopback() as private:
+        settings = IndexSettings(
+            index=server.url("/simple"), more=(private.url("/simple"),), timeout=1
+        )
+        private.add("/simple/audio/", Turn(status=status))
+        if status:
+            with pytest.raises(ProgramFailed, match=r"pip-tools: an index cannot be asked|uv: "):
+                make(settings).resolve(ask("audio"))
+    if not status:
+        with pytest.raises(ProgramFailed, match=r"127\.0\.0\.1"):
+            make(settings).resolve(ask("audio"))
+
+
+def test_passwords_are_on_no_command_line(
+    make: Make, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody on the machine reads those."""
+    commands: list[str] = []
+    run = process.run
+
+    def listening(command: Sequence[str], **more: object) -> process.Finished:
+        commands.extend(command)
+        return run(command, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(process, "run", listening)
+    (tmp_path / "a, b").mkdir()
+    make_wheel(tmp_path / "a, b", "mine", "1")
+    with loopback() as private:
+        page = serve_wheels(private, files)
+        assert page
+        url = private.url("/simple").replace("//", "//me:secret@", 1)
+        empty = private.add("/links", Turn(data=b"<html></html>"))
+        links = empty.replace("//", "//me:secret@", 1)
+        settings = IndexSettings(
+            index=url, more=(f"{url}/", url.replace("127.0.0.1", "localhost")),
+            links=(links, str(tmp_path / "a, b")),
+        )  # fmt: skip
+        question = ask("audio", "mine", links=(f"{links}?2",))
+        assert by_name(make(settings).resolve(question)) == {"audio": "1", "mine": "1"}
+        asked = {path for path, _ in private.asked}
+    assert commands and not [word for word in commands if "secret" in word]
+    assert any(path.startswith("/links") for path in asked)
+
+
 def test_project_that_is_not_there(make: Make, server: Loopback) -> None:
     """404 is an answer: there is no such project."""
     server.add("/simple/never-was/", Turn(status=404))
@@ -333,37 +383,3 @@ def test_constraints_of_the_machine(make: Make, files: Path, tmp_path: Path) -> 
     settings = replace(in_folder(files), constraints=(str(limits),))
     with pytest.raises(Refused, match="audio"):
         make(settings).resolve(ask("audio"))
-
-
-@pytest.mark.parametrize(
-    ("platform", "name"),
-    [
-        ("manylinux_2_35_x86_64", "x86_64-manylinux_2_35"),
-        ("manylinux_2_99_aarch64", "aarch64-manylinux_2_40"),
-        ("manylinux_2_30_x86_64", "x86_64-manylinux_2_28"),
-        ("musllinux_1_2_aarch64", "aarch64-unknown-linux-musl"),
-        ("win_arm64", "aarch64-pc-windows-msvc"),
-    ],
-)
-def test_platforms_of_uv(platform: str, name: str) -> None:
-    on = target((f"cp310-cp310-{platform}", "py3-none-any"), "linux", "x86_64")
-    assert uv_platform(on) == UvPlatform(name=name)
-
-
-@pytest.mark.parametrize(
-    "tag",
-    [
-        "cp310-cp310-manylinux_2_12_x86_64",
-        "cp310-cp310-musllinux_1_1_x86_64",
-        "cp313-cp313t-manylinux_2_35_x86_64",
-        "pp310-pypy310_pp73-manylinux_2_35_x86_64",
-        "cp310-cp310-manylinux_2_35_riscv64",
-    ],
-)
-def test_platforms_that_uv_does_not_know(tag: str) -> None:
-    assert not knows(target((tag, "py3-none-any"), "linux", "x86_64"))
-
-
-def test_oldest_macos() -> None:
-    on = target(named("macosx_14_0_arm64", "macosx_13_0_arm64"), "darwin", "arm64")
-    assert uv_platform(on) == UvPlatform(name="aarch64-apple-darwin", macos="14.0")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from envlock.errors import UsageProblem
-from envlock.guard import options
 from envlock.guard.command import configured, parse, parse_asked, requirement_lines
 from envlock.guard.doors import joined_variables, split_variables
 from envlock.guard.settings import Surroundings
@@ -268,37 +267,6 @@ def test_markers_are_judged_for_the_target() -> None:
     assert request.names == {"tqdm"}
 
 
-def test_options_can_be_taken_out() -> None:
-    table = options.PIP_COMMANDS["install"]
-
-    def without(line: str, *names: str) -> str:
-        return " ".join(options.without(line.split(), table, names))
-
-    assert without("-U --upgrade-strategy eager peft", "--upgrade-strategy") == "-U peft"
-    assert without("--upgrade-strategy=eager -U a", "--upgrade-strategy") == "-U a"
-    assert without("-Uq -r f a", "--upgrade", "--requirement") == "-q a"
-    assert without("a -qrf b", "--requirement") == "a -q b"
-    assert without("-U -- -U", "--upgrade") == "-- -U"
-    assert options.only_options(["-U", "a", "-i", "x", "b", "--pre", "--", "c"], table) == [
-        "-U",
-        "-i",
-        "x",
-        "--pre",
-    ]
-
-
-def test_requirements_can_be_taken_out() -> None:
-    table = options.UV_COMMANDS["install"]
-
-    def left(line: str, *gone: str) -> str:
-        return " ".join(options.without_words(line.split(), table, gone))
-
-    assert left("-P torch torch peft", "torch") == "-P torch peft"
-    assert left("-Ue ./torch x", "./torch") == "-U x"
-    assert left("--editable=./torch -e ./y", "./torch") == "-e ./y"
-    assert left("-q -- torch x", "torch") == "-q -- x"
-
-
 def test_variables_before_a_command() -> None:
     """``env -u NAME NAME=VALUE`` is part of the command."""
     request = parse(["env", "-u", "A", "--unset=B", "-uC", "D=1", "E=", "pip", "install", "x"])
@@ -368,3 +336,61 @@ def test_a_source_is_named_by_itself() -> None:
     request = parse(["pip", "install", "-e", "./torch", "x", "./a-1-py3-none-any.whl"])
     named = request.with_names(lambda source: "torch" if source == "./torch" else "other")
     assert named.names == {"torch", "x", "a"}
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv pip"])
+def test_what_is_to_be_removed_goes_whatever_its_marker_says(tool: str) -> None:
+    files = {"u.txt": 'torch==2.4 ; sys_platform == "win32"\n-c c.txt\n-r n.txt\n',
+             "c.txt": "triton\n-e git+https://x/apex#egg=apex\n", "n.txt": "-c m.txt",
+             "m.txt": "numpy==1"}  # fmt: skip
+    words = [*tool.split(), "uninstall", "-r", "u.txt", 'xformers; sys_platform == "win32"']
+    request = parse(words, files.get).within({"sys_platform": "linux"})
+    bound = {"triton", "apex", "numpy"} if tool == "pip" else set()
+    assert request.names == {"torch", "xformers"} | bound
+    assert not request.bounds or tool != "pip"
+
+
+def test_a_file_is_asked_for_also_where_it_was_a_constraint_before() -> None:
+    files = {"a.txt": "-c x.txt\n-r b.txt", "b.txt": "-r x.txt", "x.txt": "torch==2.11"}
+    assert parse(["pip", "install", "-r", "a.txt"], files.get).names == {"torch"}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("pip install -V torch==2.11.0", False),
+        ("pip uninstall -V -y torch", False),
+        ("pip uninstall --version -y torch", False),
+        ("python -m pip install --vers torch==2.11.0", False),
+        ("pip -V install torch==2.11.0", True),
+        ("pip --version uninstall -y torch", True),
+        ("pip install --help torch", True),
+        ("pip-sync --version", True),
+        # another Python makes a project's environment anew
+        ("uv run --no-sync -p 3.12 x.py", False),
+        ("uv run --no-sync x.py", True),
+    ],
+)
+def test_what_changes_nothing(line: str, expected: bool) -> None:
+    assert parse(line.split()).changes_nothing is expected
+
+
+@pytest.mark.parametrize(
+    "inner",
+    ["python -mpip uninstall -y torch", "python -I -m pip install x", "python -Im pip install x",
+     "-- python -mpip install x", "env pip install x", "env A=1 python3 -m pip install x",
+     "env -u A pip install x", "env -i pip install x", "A=1 pip install x", "env env pip install",
+     "python -m pip.__main__ install x", "-m pip.__main__ install x", "nohup pip install x",
+     "env uv pip install x", "python -X utf8 -m piptools sync", "/opt/v/bin/pip3.11 install x"],
+)  # fmt: skip
+def test_what_uv_runs_may_be_an_installer(inner: str) -> None:
+    with pytest.raises(UsageProblem, match="'uv run' would run"):
+        parse(["uv", "run", "--no-sync", *inner.split()])
+
+
+@pytest.mark.parametrize(
+    "inner",
+    ["python x.py pip", "python -m pytest", "env A=1 train.py", "env", "nice x.py", "pipes"],
+)
+def test_what_uv_runs_is_mostly_none(inner: str) -> None:
+    assert parse(["uv", "run", "--no-sync", *inner.split()]).subcommand == "run"

@@ -117,6 +117,36 @@ def test_urls_are_found_in_settings_and_variables() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["http://[::1]:8080/simple", "https://me:p@[fe80::1%eth0]/simple", "http://[2001:db8::1]"],
+)
+def test_an_address_in_brackets_is_a_host(url: str) -> None:
+    assert network.urls_in(f"index-url = {url}", f"urls = [{url}]") == [url, url]
+
+
+def test_what_is_no_url_is_nobody_who_answers(listening: str) -> None:
+    broken = network.urls_in("-i http://[::1", "-i http://[x]:1/simple")
+    assert broken
+    assert not network.reachable(broken)
+    assert network.reachable([*broken, listening])
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="IPv6")
+def test_a_server_behind_an_address_in_brackets() -> None:
+    class Six(ThreadingHTTPServer):
+        address_family = socket.AF_INET6
+
+    try:
+        server = Six(("::1", 0), BaseHTTPRequestHandler)
+    except OSError:
+        pytest.skip("IPv6")
+    with server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        assert network.reachable(network.urls_in(f"http://[::1]:{server.server_port}/simple"))
+        server.shutdown()
+
+
 def test_a_proxy_hides_who_can_be_reached() -> None:
     assert network.uses_proxy({"https_proxy": "http://p:1"})
     assert network.uses_proxy({"ALL_PROXY": "socks5://p:1"})

@@ -197,3 +197,27 @@ def test_a_loss_counts_more_than_a_warning_about_the_same_build() -> None:
     found = source(imports=frozenset({"torch"}))
     decision = judged("pip install . numpy==2", moves("numpy", "1.26.4", "2"), sources=(found,))
     assert codes(decision) == RANGE
+
+
+@pytest.mark.parametrize("known", [Known.PLANNED, Known.UNKNOWN])
+@pytest.mark.parametrize(
+    ("options", "lost"),
+    [("--prefix x", True), ("--root x", True), ("--prefix x -I", False), ("-t x", False)],
+)
+def test_beside_the_target_pip_removes_what_is_in_it(
+    options: str, lost: bool, known: Known
+) -> None:
+    line = f"pip install {options} numpy==1.26.1"
+    changes = [moves("numpy", "1.26.4", "1.26.1")] if known is Known.PLANNED else []
+    found = judged(line, *changes, known=known)
+    assert codes(found) == (RANGE if lost else set())
+    assert not lost or "would be removed" in found.reasons[0].what
+    assert not codes(judged(line.replace("pip", "uv pip", 1), *changes, known=known))
+
+
+def test_beside_the_target_pip_deletes_files_that_two_have() -> None:
+    hit = Overlap(by="other", build="torch", places=("purelib/torch/a.py",))
+    line = "pip install --prefix x other"
+    found = judged(line, moves("other", "1", "2"), overlaps=(hit,))
+    assert codes(found) == {"torch guard.overlap error"}
+    assert "deletes" in found.reasons[0].what

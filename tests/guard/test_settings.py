@@ -237,3 +237,19 @@ def test_how_a_setting_is_overruled(
     option: str, origin: str, tool: str, expected: tuple[dict[str, str | None], list[str]]
 ) -> None:
     assert overrule(option, origin, tool) == expected
+
+
+def test_an_index_that_is_no_table_is_none() -> None:
+    content = {"index": ["https://x/simple", {"url": "https://y/simple"}]}
+    found = configured(
+        parse(["uv", "pip", "install", "x"]), Surroundings(env={}), None, [("uv.toml", content)]
+    )
+    assert found.given.value("--index") == ("https://y/simple",)
+
+
+@pytest.mark.parametrize("name", ["UV_DRY_RUN", "UV_CHECK"])
+@pytest.mark.parametrize("line", ["uv pip install x", "uv sync"])
+def test_no_setting_of_uv_makes_a_command_harmless(name: str, line: str) -> None:
+    around = Surroundings(env={name: "1"})
+    table = ("uv.toml", {"dry-run": True, "pip": {"dry-run": True}})
+    assert not configured(parse(line.split()), around, None, [table]).changes_nothing

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from envlock.adapters.installer import Change, Known, Plan
+from envlock.adapters.installer import Ask, Change, Known, Plan
 from envlock.adapters.uv import find_uv
 from envlock.cli import main
 from envlock.guard import sync
 from envlock.guard.command import parse
-from envlock.guard.decide import Decision, Protected, Verdict, decide
+from envlock.guard.decide import Decision, Evidence, Protected, Verdict, decide
+from envlock.guard.run import _plan as planned
 from tests.guard.world import FLASH, TORCH, TRITON, World, make_world, tree
 from tests.support.pythons import clean_env, pip
 
@@ -317,3 +319,45 @@ def test_pip_sync_of_wheels_that_came_from_files(
     (project / "requirements.txt").write_text(LISTED)
     code, data = _guard("pip-sync", capfd)
     assert (code, _codes(data)) == (3, {"guard.removed"})
+
+
+@pytest.mark.parametrize("known", [Known.UNKNOWN, Known.REJECTED])
+def test_what_nobody_can_tell_about_an_exact_install_is_refused(known: Known) -> None:
+    request = parse(["uv", "pip", "install", "--exact", "tqdm"])
+    found = sync.without_plan(request, Plan(known=known, said="no answer"))
+    assert found
+    assert found.verdict is Verdict.REFUSED
+    assert " ".join(found.instead) == "uv pip install tqdm"
+    assert sync.without_plan(request, Plan()) is None
+
+
+class _Silent:
+    """A planner that never says what it would do."""
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+
+    def plan(self, *_: object) -> Plan:
+        return Plan(known=self.known, said="no answer")
+
+
+@pytest.mark.parametrize("known", [Known.UNKNOWN, Known.REJECTED])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_list_is_judged_by_itself_where_uv_says_nothing(
+    known: Known, there: bool, tmp_path: Path
+) -> None:
+    listed = tmp_path / "r.txt"
+    if there:
+        listed.write_text("tqdm==4.0\n")
+    request = parse(["uv", "pip", "sync", str(listed)], {str(listed): "tqdm==4.0\n"}.get)
+    scene: Any = SimpleNamespace(
+        request=request, protected=HELD, intact=HELD, planner=_Silent(known), target=None,
+        ask=Ask(installed=INSTALLED), inventory=SimpleNamespace(named=lambda _: ()),
+    )  # fmt: skip
+    plan = planned(scene, Evidence())
+    gone = {change.name for change in plan.changes if change.new is None}
+    if there:
+        assert plan.known is Known.PLANNED
+        assert gone == {"torch", "triton", "pip"}
+    else:  # uv cannot read it either, and removes nothing
+        assert (plan.known, gone) == (known, set())

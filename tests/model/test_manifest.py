@@ -167,6 +167,8 @@ CONTENT = "sha256:" + "0" * 64
         ),
         ("name: apex", "title: apex", "distributions[0].name: expected text, found nothing"),
         ("name: apex", "name: [apex]", "distributions[0].name: expected text, found ['apex']"),
+        (FILE, "file: C:a.whl", f"{NO_FILE} 'C:a.whl'"),
+        (FILE, 'file: "a\\n.whl"', f"{NO_FILE} 'a\\n.whl'"),
         (FILE, "file: ../a.whl", f"{NO_FILE} '../a.whl'"),
         (FILE, "file: C:\\a.whl", f"{NO_FILE} 'C:\\\\a.whl'"),
         (FILE, "file: a.zip", f"{NO_FILE} 'a.zip'"),
@@ -214,6 +216,21 @@ def test_bad_value_is_named_by_its_path(old: str, new: str, message: str) -> Non
     assert caught.value.message == f"lock.yaml: {message}"
     assert caught.value.hint
     assert caught.value.exit_code == 4
+
+
+@pytest.mark.parametrize("name", ["/tmp/evil", "..", "a/b", r"a\b", "A_b", "", r"a\nb"])
+def test_a_name_that_is_a_path(name: str) -> None:
+    """Files are named by it."""
+    with pytest.raises(UnusableInput, match=r"distributions\[0\].name: expected a canonical name"):
+        load(
+            GOLDEN.replace("name: apex", f'name: "{name}"' if r"\n" in name else f"name: '{name}'")
+        )
+
+
+@pytest.mark.parametrize("version", ["1/2", "..", r"1\\2", r"1\nName: x", r"1\L2", r"1\0"])
+def test_a_version_that_is_a_path_or_two_lines(version: str) -> None:
+    with pytest.raises(UnusableInput, match=r"distributions\[0\].version: expected a version"):
+        load(GOLDEN.replace("version: 0.1_dtk22.04.1", f'version: "{version}"'))
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ FAULTS = [
     Row("sdpa_modes", "sdpa", "mask-is-added", "bf16 bool mask"),
     Row("sdpa_modes", "sdpa", "own-scale", "bf16 scale"),
     Row("sdpa_modes", "sdpa", "interleaved", "bf16 grouped heads"),
-    Row("sdpa_modes", "sdpa", "average", "fp16 rows without a key"),
+    Row("sdpa_modes", "sdpa", "mask-is-added", "fp16 rows without a key"),
     Row("sdpa_modes", "sdpa", "keeps-all", "fp16 dropout"),
     Row("sdpa_modes", "sdpa", "own-seed", "bf16 dropout"),
     Row("sdpa_modes", "sdpa", "not-scaled", "fp16 dropout"),
@@ -280,6 +280,16 @@ def test_every_fault_is_seen(python: Path, tmp_path: Path) -> None:
     assert "invalid device function" in reasons["num_elem raises"][0]
     assert "input 0 was changed" in reasons["num_nan_prop input-changed"][0]
     assert "gradient of " in reasons["trn_prev zero"][0]  # the loss would fall all the same
+
+
+def test_rows_without_a_key_may_give_anything(python: Path, tmp_path: Path) -> None:
+    """Torch calls it undefined, and its kernels differ."""
+    row = Row("sdpa_modes", "sdpa", "average", "fp16 rows without a key")
+    (answer,) = _run(python, tmp_path, [_job(row)])
+    assert answer["used"]
+    (case,) = answer["cases"]
+    assert case["status"] == "warned", case
+    assert "on the processor they give zero" in case["reason"]
 
 
 def test_what_the_profile_names_as_unsupported_is_skipped(python: Path, tmp_path: Path) -> None:

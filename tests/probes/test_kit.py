@@ -154,6 +154,34 @@ def test_a_failed_unpacking(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "D") == ["mine"]
 
 
+@pytest.mark.parametrize("end", ["sys.exit(5)", "os.kill(os.getppid(), 2); time.sleep(60)"])
+def test_a_failed_run_keeps_the_envlock_of_before(tmp_path: Path, end: str) -> None:
+    """Another kit into the same folder: what worked before works afterwards."""
+    folder = tmp_path / "D"
+    assert start(make_kit(tmp_path), folder)[0] == 0
+    (folder / "envlock/mark").write_text("of before")
+    other = make_kit(tmp_path / "other", main=f"import os, sys, time\n{end}\n")
+    assert start(other, folder)[0] == (5 if "exit" in end else 130)
+    assert sorted(os.listdir(folder)) == ["envlock", "wheels"]
+    assert (folder / "envlock/mark").read_text() == "of before"
+    assert subprocess.run([folder / "envlock/bin/envlock"], capture_output=True).returncode == 7
+
+
+@pytest.mark.parametrize("place", ["none", "of the killed run"])
+def test_a_killed_run_keeps_the_envlock_of_before(tmp_path: Path, place: str) -> None:
+    """Killed between two renames, or while it unpacked; the next run fails, too."""
+    folder = tmp_path / "D"
+    assert start(make_kit(tmp_path), folder)[0] == 0
+    (folder / "envlock/mark").write_text("of before")
+    (folder / "envlock").rename(folder / ".envlock.old")
+    if place != "none":
+        (folder / "envlock").mkdir()
+    other = make_kit(tmp_path / "other", main="import sys; sys.exit(5)")
+    assert start(other, folder)[0] == 5
+    assert sorted(os.listdir(folder)) == ["envlock", "wheels"]
+    assert (folder / "envlock/mark").read_text() == "of before"
+
+
 def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
     kit = make_kit(tmp_path)
     (tmp_path / "file").write_text("")

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from envlock.model.dist import ORIGINS, Distribution, WheelRef
 from envlock.model.facts import Finding, Machine
 from envlock.model.manifest import LockedTarget, Manifest, Stack
+from envlock.model.wheels import is_file_name
 
 #: What people and tools write where text may stand, and what YAML takes for something else.
 AWKWARD = ["3.10", "1e3", "yes", "null", "~", "2026-11-30", "0x10", "- a", "a: b", "#", "", " "]
@@ -23,7 +24,7 @@ versions = st.builds(
     "{}{}".format,
     st.from_regex(r"[0-9]\.[0-9]{1,2}(\.[0-9])?", fullmatch=True) | texts,
     st.sampled_from(LABELS),
-)
+).filter(lambda version: not version or is_file_name(version))
 
 
 def several(what: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[str, ...]]:

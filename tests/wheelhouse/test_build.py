@@ -336,7 +336,9 @@ def test_command(
     assert "UV_RESOLUTION: is set, and plays no part here" in " ".join(said.err.split())
     assert main(["wheelhouse", "build", folder, "sympy", "--resolver", "pip-tools"]) == 0
     assert load((tmp_path / "W" / "envlock.yaml").read_text()).find("peft")
-    assert main([*words, "sympy", "--resolver", "poetry"]) == 4
+    assert main([*words, "sympy", "--resolver", "poetry"]) == 2
     assert "'poetry' is not there" in capsys.readouterr().err
+    assert main([*words, "-r", str(wanted), "-r", "nosuch.txt"]) == 4
+    assert "no such file: 'nosuch.txt'" in capsys.readouterr().err
     assert main(words) == 2
     assert "nothing to add" in capsys.readouterr().err

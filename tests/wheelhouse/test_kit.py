@@ -20,9 +20,8 @@ from envlock.adapters import kitfile, zstd
 from envlock.adapters.kitfile import KitFile, KitWriter, PartsWriter, Slice, read_contents
 from envlock.adapters.wheelfile import inspect_wheel
 from envlock.adapters.wheelstored import open_stored
-from envlock.cli import kit as command
 from envlock.cli import main
-from envlock.errors import Refused, UnusableInput, UsageProblem
+from envlock.errors import Refused, UnusableInput
 from envlock.model.kit import Contents, dump_contents, runner_of
 from envlock.wheelhouse.check import check
 from envlock.wheelhouse.extras import Extra, find_extras
@@ -141,6 +140,46 @@ def test_extras_that_cannot_be_carried(tmp_path: Path) -> None:
         assert part in said
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("x/Model.bin", "y/model.BIN", "the same name but for case"),
+        ("x/a", "y/a/b/c", "needs a folder where"),
+        ("x/a/b/c", "y/A", "needs a folder where"),
+        ("x/\N{LATIN SMALL LETTER E WITH ACUTE}", "y/e\N{COMBINING ACUTE ACCENT}", "but for case"),
+    ],
+)
+def test_extras_that_have_no_room_for_each_other(
+    tmp_path: Path, first: str, second: str, message: str
+) -> None:
+    for name in (first, second):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("")
+    named = [str(tmp_path / "/".join(name.split("/")[:2])) for name in (first, second)]
+    with pytest.raises(UnusableInput, match=message):
+        find_extras(named)
+
+
+def test_names_in_any_locale(house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "größe.bin").write_text("x")
+    extras = find_extras([str(tmp_path / "größe.bin")])
+    packed(house, tmp_path / "utf8.kit", extras=extras)
+    monkeypatch.setattr(tarfile.TarFile, "encoding", "latin-1")
+    packed(house, tmp_path / "a.kit", extras=extras)
+    assert (tmp_path / "a.kit").read_bytes() == (tmp_path / "utf8.kit").read_bytes()
+    unpack(str(tmp_path / "a.kit"), str(tmp_path / "out"))
+    assert (tmp_path / "out/extras/größe.bin").read_text() == "x"
+
+
+def test_no_file_twice(house: Path, tmp_path: Path) -> None:
+    """Nobody could unpack it."""
+    (tmp_path / "x").write_text("x")
+    extra = Extra(str(tmp_path / "x"), "extras/x", 1)
+    with pytest.raises(Refused, match="'extras/x' would be in it twice"):
+        packed(house, tmp_path / "a.kit", extras=(extra, extra))
+    assert not (tmp_path / "a.kit").exists()
+
+
 def test_the_last_report_travels(house: Path, tmp_path: Path) -> None:
     report = tmp_path / "verify-report.json"
     report.write_text("{}")
@@ -157,52 +196,6 @@ def test_a_file_that_changes_meanwhile(house: Path, tmp_path: Path) -> None:
         with pytest.raises((Refused, UnusableInput)):
             packed(house, tmp_path / "a.kit", extras=(extra,))
     assert not (tmp_path / "a.kit").exists()
-
-
-# --- parts ----------------------------------------------------------------------------------
-
-
-def test_parts(house: Path, tmp_path: Path) -> None:
-    """Parts that fit, with sums; joined by cat they are the kit, and unpack takes them as well."""
-    packed(house, tmp_path / "whole.kit")
-    whole = (tmp_path / "whole.kit").read_bytes()
-    for left in ("a.kit", "a.kit.099", "a.kit.1000"):
-        (tmp_path / left).write_text("of an earlier kit")
-    for other in ("a.kit.old", "b.kit.099", "a.kit.01"):
-        (tmp_path / other).write_text("another file")
-    done = packed(house, tmp_path / "a.kit", split=2000)
-    for other in ("a.kit.old", "b.kit.099", "a.kit.01"):
-        (tmp_path / other).unlink()
-    parts = sorted(tmp_path.glob("a.kit.*"))
-    assert not (tmp_path / "a.kit").exists()
-    assert [str(part) for part in parts] == list(done.files[:-1])
-    assert {part.stat().st_size for part in parts[:-1]} == {2000}
-    assert b"".join(part.read_bytes() for part in parts) == whole and done.size == len(whole)
-    subprocess.run(["sha256sum", "-c", "a.kit-SHA256SUMS"], cwd=tmp_path, check=True)
-    for number, name in enumerate(("a.kit", "a.kit.001")):
-        unpack(str(tmp_path / name), str(tmp_path / f"out{number}"))
-    assert tree(tmp_path / "out0") == tree(tmp_path / "out1")
-    assert check(str(tmp_path / "out0")).findings == ()
-    parts[3].unlink()
-    with pytest.raises(UnusableInput, match="cut short"):
-        unpack(str(tmp_path / "a.kit"), str(tmp_path / "out2"))
-    packed(house, tmp_path / "a.kit")
-    assert not list(tmp_path.glob("a.kit.*")) and not (tmp_path / "a.kit-SHA256SUMS").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("2G", 2 * 10**9), ("500M", 5 * 10**8), ("5k", 5000), ("1GiB", 2**30), ("64 MiB", 2**26),
-     ("1TB", 10**12), ("4096", 4096), ("4096b", 4096)],
-)  # fmt: skip
-def test_sizes(text: str, size: int) -> None:
-    assert command._bytes(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "G", "2.5G", "-1G", "1X", "10", "2GG"])
-def test_no_sizes(text: str) -> None:
-    with pytest.raises(UsageProblem, match="--split"):
-        command._bytes(text)
 
 
 # --- large ----------------------------------------------------------------------------------
@@ -353,6 +346,11 @@ def test_the_last_verify_report_travels_by_default(
     unpack(kit, str(tmp_path / "after"))
     report = json.loads((tmp_path / "after/extras/verify-report.json").read_text())
     assert report["level"] == "static" and report["verdict"] != "running"
+    (tmp_path / "verify-report.json").write_text("mine")
+    mine = ["--with", str(tmp_path / "verify-report.json")]
+    assert main(["wheelhouse", "pack", house, kit, *mine, *python]) == 0
+    unpack(kit, str(tmp_path / "mine"))
+    assert (tmp_path / "mine/extras/verify-report.json").read_text() == "mine"
     other = make_house(tmp_path / "other")
     assert main(["wheelhouse", "pack", str(other), kit, *python]) == 0
     unpack(kit, str(tmp_path / "elsewhere"))

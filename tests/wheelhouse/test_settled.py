@@ -125,13 +125,26 @@ def test_what_is_open_stays_open(folder: Path) -> None:
     assert answer(folder, "peft") == []
 
 
-def test_only_an_index_gives_a_wheel_again(folder: Path) -> None:
-    """One from elsewhere has to be there."""
-    before = answer(folder, "tqdm")
-    (folder / "tqdm-4.5-py3-none-any.whl").unlink()
-    assert answer(folder, "tqdm") == before
-    built = Distribution(
-        name="tqdm", version="4.5", wheel=WheelRef(file="x.whl", sha256="0" * 64, origin="built")
-    )
-    write_papers(str(folder), with_these(TARGET, built))
-    assert answer(folder, "tqdm") == []
+@pytest.mark.parametrize("origin", ["index", "url", "file", "built"])
+@pytest.mark.parametrize("own", [False, True], ids=["new", "in the target"])
+def test_a_wheel_has_to_be_there(folder: Path, origin: str, own: bool) -> None:
+    """What an index had then it need not have now, nor a folder of downloads."""
+    tqdm = add(folder, "tqdm", "4.5")
+    assert tqdm.wheel is not None
+    tqdm = replace(tqdm, wheel=replace(tqdm.wheel, origin=origin))
+    now = with_these(TARGET, tqdm)
+    write_papers(str(folder), now)
+    manifest = now if own else TARGET
+    assert answer(folder, "tqdm", manifest=manifest) == ["tqdm 4.5"]
+    (folder / "tqdm-4.5-py3-none-any.whl").write_bytes(b"damaged")
+    assert answer(folder, "tqdm", manifest=manifest) == []
+
+
+@pytest.mark.parametrize("protected", [False, True])
+def test_what_only_the_target_gives_back(folder: Path, protected: bool) -> None:
+    """No index is asked for a wheel that none has."""
+    ref = WheelRef(file="x.whl", sha256="0" * 64, origin="url" if protected else "rebuilt")
+    mine = Distribution(name="mine", version="1", wheel=ref, protected=protected)
+    now = with_these(TARGET, mine)
+    write_papers(str(folder), now)
+    assert answer(folder, "mine", manifest=now) == ["mine 1"]

