@@ -96,10 +96,10 @@ def test_a_query_hides_no_source(query: str, tmp_path: Path, served: str) -> Non
     archive(tmp_path, "ext-1.0")
     url = f"{served}/ext-1.0.tar.gz{query}"
     (asked,) = evidence.first_evidence(scene(f"pip install {url}", tmp_path)).sources
-    assert asked.requires == {"torch"}
+    assert asked.requires == frozenset({"torch"})
     change = Change(name="ext", new="1.0", url=url)
     found, _ = told(scene("pip install ext", tmp_path), change)
-    assert [one.requires for one in found.sources] == [{"torch"}]
+    assert [one.requires for one in found.sources] == [frozenset({"torch"})]
     # one that was asked for is not looked at twice
     found, _ = told(scene(f"pip install {url}", tmp_path), change)
     assert len(found.sources) == 1

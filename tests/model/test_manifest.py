@@ -180,8 +180,10 @@ CONTENT = "sha256:" + "0" * 64
         (
             "origin: rebuilt",
             "origin: made",
-            "distributions[2].wheel.origin: "
-            "expected index | url | file | built | rebuilt, found 'made'",
+            (
+                "distributions[2].wheel.origin: "
+                "expected index | url | file | built | rebuilt, found 'made'"
+            ),
         ),
         (
             "level: warning",

@@ -20,6 +20,7 @@ from envlock.wheelhouse import harvest as harvest_module
 from envlock.wheelhouse.check import check
 from envlock.wheelhouse.folder import write_papers
 from envlock.wheelhouse.harvest import How, harvest
+from envlock.wheelhouse.rebuild import rebuild as real_rebuild
 from tests.support.pythons import uv
 from tests.support.wheels import make_wheel
 from tests.support.worlds import take_snapshot
@@ -222,12 +223,12 @@ def test_what_is_finished_is_kept(
 
 
 def _second_fails(fault: BaseException) -> Callable[..., object]:
-    real, calls = harvest_module.rebuild, list[object]()
+    calls: list[object] = []
 
     def rebuild(*words: object) -> object:
         calls.append(words)
         if len(calls) == 2:
             raise fault
-        return real(*words)  # type: ignore[arg-type]
+        return real_rebuild(*words)  # type: ignore[arg-type]
 
     return rebuild
