@@ -176,6 +176,8 @@ def _reached(
     waiting = [str(asked.requirement or asked.name) for asked in request.asked]
     if not all(waiting):
         return None  # a folder or a repository: only its build knows its name
+    if any(one.requirement is None and one.raw.endswith("]") for one in request.asked):
+        return None  # extras of a source: pip 23.0 does not tell in its report that they are asked
     found: list[str] = []
     while waiting:
         requirement = parse_requirement(waiting.pop())
