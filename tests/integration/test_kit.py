@@ -81,7 +81,7 @@ export XDG_STATE_HOME="$PWD/state"
 "my stack/envlock/bin/envlock" restore --wheelhouse "my stack/wheels" --python "new venv"
 "new venv/bin/python" -c 'import plain; print("ok: plain", plain.VERSION)'
 test "$("new venv/bin/run")" = run && echo "ok: its script runs"
-"my stack/envlock/bin/envlock" verify --level static --python "new venv"
+"my stack/envlock/bin/envlock" verify --level static --only static.lock --python "new venv"
 "$1" "my stack.kit" | grep 'already' && echo "ok: run again"
 test -f "my stack/wheels/extras/model/weights.bin" && echo "ok: extras"
 ls -A
