@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name
 
+from envlock.adapters.files import names_in
 from envlock.adapters.installed import (
     Content,
     Installed,
@@ -207,10 +208,7 @@ def shadowed(target: Target, inventory: Inventory) -> list[Finding]:
 
 
 def _dist_infos(folder: str) -> list[str]:
-    try:
-        entries = sorted(os.listdir(folder))
-    except OSError:
-        return []
+    entries = sorted(names_in(folder))
     stems = (e.removesuffix(".dist-info") for e in entries if e.endswith(".dist-info"))
     return [canonicalize_name(stem.partition("-")[0]) for stem in stems]
 

@@ -208,6 +208,14 @@ def _umask() -> int:
     return current
 
 
+def names_in(folder: str) -> list[str]:
+    """Names in a folder; none where it is not there or cannot be read."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
 def sync_folder(folder: str) -> None:
     """Makes the names in a folder durable, where the host can open folders."""
     if not hasattr(os, "O_DIRECTORY"):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from envlock.adapters.files import Hashed, Job, hash_files
+from envlock.adapters.files import Hashed, Job, hash_files, names_in
 from envlock.model.dist import Metadata, parse_metadata
 from envlock.model.facts import Finding, Layout
 from envlock.model.record import (
@@ -143,7 +143,7 @@ def read_inventory(layout: Layout) -> Inventory:
     found: list[Installed] = []
     findings: list[Finding] = []
     for site in site_folders(layout):
-        for name in sorted(_names(site)):
+        for name in sorted(names_in(site)):
             if name.startswith("~"):
                 findings.append(_leftover(site, name))
             elif name.endswith(".dist-info"):
@@ -156,13 +156,6 @@ def read_inventory(layout: Layout) -> Inventory:
 def read_installed(layout: Layout) -> list[Installed]:
     """The distributions of :func:`read_inventory`, sorted by name and version."""
     return list(read_inventory(layout).distributions)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def _leftover(site: str, name: str) -> Finding:

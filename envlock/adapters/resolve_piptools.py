@@ -18,7 +18,7 @@ from envlock.adapters.index_settings import IndexSettings
 from envlock.adapters.installer import complaint, without_settings
 from envlock.adapters.pylock import fitting
 from envlock.adapters.resolving import OnlySource, Pin, Question, RemoteFile
-from envlock.adapters.stubs import lines, stubbed, write_stub
+from envlock.adapters.stubs import lay_out
 from envlock.errors import ProgramFailed, Refused
 from envlock.model.manifest import LockedTarget
 from envlock.model.masking import mask
@@ -42,14 +42,8 @@ class PipToolsResolver:
         """See :class:`envlock.adapters.resolving.Resolver`."""
         with tempfile.TemporaryDirectory(prefix="envlock-") as private:
             folder = Path(private)
-            held = stubbed(question.held)
-            stubs = folder / "stubs"
-            stubs.mkdir()
-            for dist in held:
-                write_stub(stubs, dist)
-            asked, limits = folder / "asked.in", folder / "limits.txt"
-            asked.write_text(lines(question.requirements), encoding="utf-8")
-            limits.write_text(lines(question.constraints), encoding="utf-8")
+            held = lay_out(folder, question)
+            asked, limits, stubs = (folder / name for name in ("asked.in", "limits.txt", "stubs"))
             document = {
                 "markers": _whole(question.target),
                 "tags": list(question.target.tags),

@@ -17,7 +17,7 @@ from envlock.adapters.index_settings import IndexSettings, is_page
 from envlock.adapters.installer import complaint, without_settings
 from envlock.adapters.pylock import preferences, read_pins
 from envlock.adapters.resolving import OnlySource, Pin, Question
-from envlock.adapters.stubs import lines, stubbed, write_stub
+from envlock.adapters.stubs import lay_out, stubbed
 from envlock.errors import ProgramFailed, Refused, UnusableInput
 from envlock.model.health import parse_requirement
 from envlock.model.manifest import LockedTarget
@@ -67,13 +67,7 @@ class UvResolver:
         """
         with tempfile.TemporaryDirectory(prefix="envlock-") as private:
             folder = Path(private)
-            held = stubbed(question.held)
-            stubs = folder / "stubs"
-            stubs.mkdir()
-            for dist in held:
-                write_stub(stubs, dist)
-            (folder / "asked.in").write_text(lines(question.requirements), encoding="utf-8")
-            (folder / "limits.txt").write_text(lines(question.constraints), encoding="utf-8")
+            held = lay_out(folder, question)
             (folder / "uv.toml").write_text(self._declared(question), encoding="utf-8")
             answer = folder / "pylock.toml"
             answer.write_text(preferences(held), encoding="utf-8")

@@ -23,6 +23,7 @@ from urllib.parse import unquote
 
 from packaging.utils import canonicalize_name
 
+from envlock.adapters.files import names_in
 from envlock.adapters.incoming import Web, no_answer
 from envlock.adapters.zipmember import NO_ZIP
 
@@ -141,10 +142,7 @@ def _text(path: str) -> str | None:
 
 
 def _packages(folder: str) -> Iterable[str]:
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
+    names = names_in(folder)
     return [name for name in names if os.path.isfile(os.path.join(folder, name, "__init__.py"))]
 
 

@@ -7,9 +7,9 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from packaging.version import InvalidVersion, Version
-
+from envlock.adapters.resolving import Question
 from envlock.model.dist import Distribution
+from envlock.model.label import is_version
 from envlock.model.wheels import wheel_file_name
 
 _EXTRA = re.compile(r"""extra\s*==\s*["']([\w.-]+)["']""")
@@ -18,15 +18,7 @@ _EXTRA = re.compile(r"""extra\s*==\s*["']([\w.-]+)["']""")
 def stubbed(held: Iterable[Distribution]) -> list[Distribution]:
     """The distributions that can take part: no resolver reads a version that PEP 440 does not
     know."""
-    return [dist for dist in held if _is_valid(dist)]
-
-
-def _is_valid(dist: Distribution) -> bool:
-    try:
-        Version(dist.version)
-    except InvalidVersion:
-        return False
-    return True
+    return [dist for dist in held if is_version(dist.version)]
 
 
 def write_stub(folder: Path, dist: Distribution) -> None:
@@ -43,6 +35,22 @@ def write_stub(folder: Path, dist: Distribution) -> None:
         stub.writestr(f"{info}/RECORD", "")
 
 
-def lines(of: Iterable[str]) -> str:
+def lay_out(folder: Path, question: Question) -> list[Distribution]:
+    """Writes what every resolver is given: ``asked.in``, ``limits.txt`` and the folder ``stubs``.
+
+    Returns:
+        The held distributions that take part.
+    """
+    held = stubbed(question.held)
+    stubs = folder / "stubs"
+    stubs.mkdir()
+    for dist in held:
+        write_stub(stubs, dist)
+    (folder / "asked.in").write_text(_lines(question.requirements), encoding="utf-8")
+    (folder / "limits.txt").write_text(_lines(question.constraints), encoding="utf-8")
+    return held
+
+
+def _lines(of: Iterable[str]) -> str:
     """Each on a line of its own."""
     return "".join(f"{line}\n" for line in of)

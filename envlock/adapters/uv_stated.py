@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from packaging.version import InvalidVersion, Version
-
 from envlock.adapters import files
 from envlock.adapters.installer import Stated
 from envlock.adapters.managed import read
 from envlock.adapters.uv_toml import overruled, quoted, stand_in, user_config
 from envlock.model.health import parse_requirement
+from envlock.model.label import is_version
 
 #: Options that choose the settings, and how many values each takes: the copy stands in for them.
 CHOOSING = {"--config-file": 1, "--no-config": 0}
@@ -54,9 +53,7 @@ def _named(words: Sequence[str]) -> str:
 
 def _table(one: Stated) -> str:
     """One entry; none for a version that uv cannot read, which stops it anyway."""
-    try:
-        Version(one.version)
-    except InvalidVersion:
+    if not is_version(one.version):
         return ""
     requires = ", ".join(quoted(raw) for raw in one.requires if parse_requirement(raw))
     extras = ", ".join(map(quoted, one.extras))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from packaging.utils import canonicalize_name
 
-from envlock.adapters.files import Job, hash_files
+from envlock.adapters.files import Job, hash_files, names_in
 from envlock.adapters.installed import Installed, site_folders
 from envlock.model.facts import Finding, Layout
 from envlock.model.record import is_bytecode
@@ -101,11 +101,7 @@ def _infos(names: Iterable[str], layout: Layout) -> dict[str, tuple[str, ...]]:
     """Names of the metadata folders of each distribution."""
     found: dict[str, list[str]] = {name: [] for name in names}
     for site in site_folders(layout):
-        try:
-            entries = sorted(os.listdir(site))
-        except OSError:
-            continue
-        for entry in entries:
+        for entry in sorted(names_in(site)):
             stem, dash, _ = entry.partition("-")
             if dash and entry.endswith((".dist-info", ".egg-info")):
                 found.get(canonicalize_name(stem), []).append(entry)

@@ -139,6 +139,15 @@ def parse_label(version: str) -> Label:
     )
 
 
+def is_version(text: str) -> bool:
+    """Whether PEP 440 knows a version; some vendors' it does not."""
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
+
+
 def same_version(one: str, other: str) -> bool:
     """Whether two version strings name the same build.
 

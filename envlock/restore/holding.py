@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from envlock.adapters.interrupts import INTERRUPTS
 from envlock.adapters.locking import HeldError, lock_folder
 from envlock.errors import EnvlockError, RestoreFailed, UndoIncomplete, UnusableInput
 from envlock.model.facts import Target
 from envlock.restore.transaction import Transaction
-
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
@@ -64,7 +63,7 @@ def one_interrupt() -> Iterator[Callable[[], None]]:
             raise KeyboardInterrupt
 
     main = threading.current_thread() is threading.main_thread()
-    before = {number: signal.getsignal(number) for number in _INTERRUPTS} if main else {}
+    before = {number: signal.getsignal(number) for number in INTERRUPTS} if main else {}
     try:
         for number, handler in before.items():
             if handler not in (signal.SIG_IGN, None):

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from packaging.version import InvalidVersion, Version
-
 from envlock.adapters.files import seal_of, workers
 from envlock.adapters.installer import Pinned
 from envlock.adapters.wheelfile import WheelFile, inspect_wheel
 from envlock.model.dist import Distribution
 from envlock.model.facts import Finding, Target
+from envlock.model.label import is_version
 from envlock.model.record import is_bytecode
 from envlock.model.wheels import decode_hash, parse_wheel_name
 from envlock.restore.plan import overlap_problems
@@ -142,18 +141,10 @@ def wheel_problems(dist: Distribution, wheel: WheelFile, target: Target) -> list
         what = f"sha256 is {wheel.sha256[:16]}…, the manifest says {dist.wheel.sha256[:16]}…"
         return [_problem("wheel.sha256", wheel.file, what, "get the file again")]
     found = list(wheel.errors)
-    if not _is_version(dist.version):
+    if not is_version(dist.version):
         what = f"'{dist.version}' is no version of PEP 440: neither pip nor uv can install it"
         found.append(_problem("wheel.version", wheel.file, what, "leave it out with --only"))
     if not found and not parse_wheel_name(wheel.file).fits(target.tags):
         what = f"does not fit the target ({target.tags[0]})"
         found.append(_problem("wheel.tags", wheel.file, what))
     return found
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True

@@ -151,7 +151,7 @@ class Transaction:
 
     def sweep(self) -> list[str]:
         """Tries again to delete what earlier restores could not; what is still there."""
-        names = _names(self.site)
+        names = files.names_in(self.site)
         found = sorted(os.path.join(self.site, name) for name in names if name.startswith(_LEFT))
         return [path for folder in found for path in _innermost(files.remove_tree(folder))]
 
@@ -354,10 +354,3 @@ def _remove_empty(folder: str) -> None:
 def _innermost(paths: Sequence[str]) -> list[str]:
     """Without the folders that only could not be deleted because of what is in them."""
     return [path for path in paths if not any(other.startswith(path + os.sep) for other in paths)]
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []

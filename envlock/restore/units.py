@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from envlock.adapters import files
 from envlock.adapters.installed import Installed, read_installed
 from envlock.adapters.moving import can_rename_folder
 from envlock.errors import RestoreFailed
@@ -268,7 +269,7 @@ class Planner:
             return
         cache = os.path.join(folder, "__pycache__")
         stem = name.removesuffix("py")
-        for found in sorted(_names(cache)):
+        for found in sorted(files.names_in(cache)):
             compiled = os.path.join(cache, found)
             known = any(compiled in side.files for side in (self._old, self._new, self._kept))
             if found.startswith(stem) and not known:
@@ -303,13 +304,6 @@ def _is_no_folder(path: str) -> bool:
 
 def _is_bytecode(path: str) -> bool:
     return os.path.basename(os.path.dirname(path)) == "__pycache__" and path.endswith(".pyc")
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def _stray(path: str) -> Finding:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from envlock.adapters.files import names_in
 from envlock.adapters.installed import Installed
 from envlock.model.check import Case
 from envlock.verify.static_ground import Scene, case_of, skipped
@@ -170,12 +171,9 @@ def _compiled(dist: Installed, tag: str) -> Iterator[_Compiled]:
 
 def _cached(folder: str, tag: str) -> Mapping[str, str]:
     """Byte code for one Python in a cache folder, by module."""
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return {}
     ending = f".{tag}.pyc"
-    return {n.removesuffix(ending): os.path.join(folder, n) for n in names if n.endswith(ending)}
+    names = [name for name in names_in(folder) if name.endswith(ending)]
+    return {name.removesuffix(ending): os.path.join(folder, name) for name in names}
 
 
 GOOD, OUTDATED, STALE = "good", "outdated", "stale"

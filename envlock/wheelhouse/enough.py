@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from envlock.adapters.resolving import Question, Resolver
 from envlock.adapters.wheelfile import WheelFile
@@ -15,6 +14,7 @@ from envlock.errors import ProgramFailed, Refused, UnusableInput
 from envlock.model.dist import Distribution
 from envlock.model.facts import Finding
 from envlock.model.health import parse_requirement, unmet
+from envlock.model.label import is_version
 from envlock.model.manifest import Manifest
 from envlock.wheelhouse.folder import MANIFEST
 
@@ -71,7 +71,7 @@ def resolve_alone(manifest: Manifest, resolver: Resolver) -> list[Finding]:
     Returns:
         What it misses; a warning where it cannot tell.
     """
-    sound = {dist.name: dist for dist in manifest.distributions if _is_version(dist.version)}
+    sound = {dist.name: dist for dist in manifest.distributions if is_version(dist.version)}
     odd = {dist.name for dist in manifest.distributions} - sound.keys()
     told: dict[str, set[str]] = {}
     for dist, raw, _ in unmet(manifest.distributions, manifest.target.markers):
@@ -113,14 +113,6 @@ def _missing(what: str) -> Finding:
         hint="add it: envlock wheelhouse build DIR NAME",
         level="error",
     )
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True
 
 
 def _countable(dist: Distribution, odd: Set[str], told: Set[str]) -> tuple[str, ...]:

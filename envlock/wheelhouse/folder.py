@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from packaging.version import InvalidVersion, Version
-
 from envlock.adapters import files
 from envlock.adapters.partial import try_lock
 from envlock.adapters.profiles import bundled_profiles
@@ -20,6 +18,7 @@ from envlock.adapters.state import read_manifest
 from envlock.errors import EnvlockError, Refused, UnusableInput
 from envlock.model.dist import Distribution
 from envlock.model.facts import Finding
+from envlock.model.label import is_version
 from envlock.model.manifest import Manifest, dump
 from envlock.model.wheels import parse_wheel_name
 
@@ -78,9 +77,7 @@ def requirements_text(manifest: Manifest) -> str:
     for dist in manifest.distributions:
         if dist.wheel is None:
             continue
-        try:
-            Version(dist.version)
-        except InvalidVersion:
+        if not is_version(dist.version):
             lines.append(f"# {dist.wheel.file}: '{dist.version}' is no valid version")
         else:
             lines.append(f"{dist.name}=={dist.version} --hash=sha256:{dist.wheel.sha256}")

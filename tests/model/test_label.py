@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.model.label import parse_label, same_version, split_version
+from envlock.model.label import is_version, parse_label, same_version, split_version
 from envlock.model.wheels import parse_wheel_name
 from tests.model.labels import FILES, URLS, VERSIONS, Seen
 
@@ -107,3 +107,17 @@ def test_segments_in_any_order(segments: list[str], joint: str) -> None:
     assert (label.stamp in stamps) if stamps else label.stamp is None
     assert (label.das is not None) is any(part.startswith("das") for part in segments)
     assert (label.release is not None) is any(part.startswith("dtk") for part in segments)
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("2.10.0+das.opt1.dtk2604.20260325.g6b060a", True),
+        ("1.0-1", True),
+        ("", False),
+        ("2.10.0+das+opt", False),
+        ("2.1.0a0_das", False),
+    ],
+)
+def test_versions_that_pep_440_knows(text: str, known: bool) -> None:
+    assert is_version(text) is known
