@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envlock.errors import UnusableInput
+
 #: Name of the exclusive file, in the locked folder.
 LOCK = ".envlock-lock"
 #: What ``flock`` says where there are no locks. NFS wants a descriptor for writing, which a folder
@@ -31,6 +33,16 @@ _BOOT = "/proc/sys/kernel/random/boot_id"
 
 class HeldError(Exception):
     """Somebody else holds the lock; the text says who, as far as that is known."""
+
+
+def refusal(folder: str, held: HeldError) -> UnusableInput:
+    """What a person is told who comes while somebody else has the lock."""
+    who = f": {held}" if str(held) else ""
+    return UnusableInput(
+        f"target: another restore holds '{folder}'{who}",
+        "wait for it: a program that a killed restore started may still be unpacking; "
+        "the lock file of a node that is gone has to be removed by hand",
+    )
 
 
 @dataclass(frozen=True, slots=True)

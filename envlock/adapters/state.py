@@ -158,14 +158,32 @@ def refuse_unfinished(layout: Layout) -> None:
     """Leaves a target alone in which a restore has not ended.
 
     Raises:
-        UnusableInput: there is one.
+        UnusableInput: there is one, running or cut.
     """
     path = unfinished(layout)
-    if path:
+    if path and not _has_just_ended(layout):
         raise UnusableInput(
             f"target: a restore has not ended: '{path}'",
             "if none is running now, end it with 'envlock restore --recover'",
         )
+
+
+def _has_just_ended(layout: Layout) -> bool:
+    """Whether a restore that was there a moment ago is not any more.
+
+    Raises:
+        UnusableInput: it is running.
+    """
+    from envlock.adapters.locking import HeldError, lock_folder, refusal  # POSIX only
+
+    folder = os.path.realpath(layout.purelib)
+    try:
+        lock_folder(folder).release()
+    except HeldError as error:
+        raise refusal(folder, error) from error
+    except OSError:
+        return False  # nobody can tell
+    return not unfinished(layout)
 
 
 def keep_manifest(path: str, manifest: Manifest, memory: Memory, *, force: bool) -> list[Finding]:

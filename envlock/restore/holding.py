@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from envlock.adapters.interrupts import INTERRUPTS
-from envlock.adapters.locking import HeldError, lock_folder
+from envlock.adapters.locking import HeldError, lock_folder, refusal
 from envlock.errors import EnvlockError, RestoreFailed, UndoIncomplete, UnusableInput
 from envlock.model.facts import Target
 from envlock.restore.transaction import Transaction
@@ -31,12 +31,7 @@ def locked(target: Target) -> Iterator[int]:
             f"target: '{purelib}' cannot be locked: {error.strerror}", "name another target"
         ) from error
     except HeldError as error:
-        who = f": {error}" if str(error) else ""
-        raise UnusableInput(
-            f"target: another restore holds '{purelib}'{who}",
-            "wait for it: a program that a killed restore started may still be unpacking; "
-            "the lock file of a node that is gone has to be removed by hand",
-        ) from error
+        raise refusal(purelib, error) from error
     try:
         yield lock.descriptor
     finally:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from envlock.adapters.locking import lock_folder
 from envlock.model.facts import Target
 from tests.restore.test_faults import Faulty, use
 from tests.support.pythons import ROOT, clean_env, make_venv, torch_wheels
@@ -83,6 +84,27 @@ def test_two_restores_at_once(broken: World) -> None:
     for _, error, code in ended:
         assert code == 0 or (code == 4 and "another restore holds" in error), error
     assert broken.restore("--plan") == 0
+
+
+@pytest.mark.parametrize("words", [["restore", "--plan"], ["restore"], ["snapshot"]])
+def test_one_that_runs_is_told_from_one_that_was_cut(
+    broken: World, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both have a transaction on the disk; only one of them needs ``--recover``."""
+    written = tmp_path / "a.yaml"
+    named = ["-o", str(written)] if "snapshot" in words else ["--wheelhouse", str(broken.wheels)]
+    (broken.site / ".envlock-txn").mkdir()
+    held = lock_folder(os.path.realpath(broken.site))
+    try:
+        assert broken.run(*words, *named) == 4
+    finally:
+        held.release()
+    said = capsys.readouterr().err
+    assert "another restore holds" in said
+    assert "--recover" not in said
+    assert broken.run(*words, *named) == 4
+    assert "envlock restore --recover" in capsys.readouterr().err
+    assert not written.exists()
 
 
 def test_recover_names_an_orphan(
