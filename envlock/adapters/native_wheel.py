@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from configparser import ConfigParser
 from configparser import Error as ConfigError
@@ -25,6 +24,7 @@ from envlock.adapters.zipmember import (
     hash_descriptor,
     is_executable,
     kind_problem,
+    open_archive,
     read_member,
 )
 from envlock.model.facts import Layout
@@ -129,7 +129,7 @@ def read_wheel(pinned: Pinned, descriptor: int, layout: Layout) -> Wheel:
 
 def _members(descriptor: int) -> dict[str, ZipInfo]:
     try:
-        with open(descriptor, "rb", closefd=False) as file, zipfile.ZipFile(file) as archive:
+        with open_archive(descriptor) as archive:
             infos = archive.infolist()
     except NO_ZIP as error:
         raise Damaged(f"the zip archive cannot be read: {error}") from error

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-import zipfile
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from zipfile import ZIP_STORED, ZipInfo
 
-from envlock.adapters.zipmember import kind_problem, least_end, read_at
+from envlock.adapters.zipmember import kind_problem, least_end, open_archive, read_at
 from envlock.model.wheels import unsafe_path
 
 #: Called with the code of a problem, its text, and its level.
@@ -35,7 +34,7 @@ def read_directory(descriptor: int, add: Add) -> list[ZipInfo]:
     Raises:
         one of :data:`envlock.adapters.zipmember.NO_ZIP`: it is no zip archive, or is cut short.
     """
-    with open(descriptor, "rb", closefd=False) as file, zipfile.ZipFile(file) as archive:
+    with open_archive(descriptor) as archive:
         infos = archive.infolist()
     before = min((info.header_offset for info in infos), default=0)
     if before:

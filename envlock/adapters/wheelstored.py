@@ -6,13 +6,12 @@ What is deflated already does not shrink any more; what is not shrinks to a thir
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from zipfile import ZipInfo
 
-from envlock.adapters.zipmember import is_executable, open_shared, read_member
+from envlock.adapters.zipmember import is_executable, open_archive, open_shared, read_member
 from envlock.adapters.zipstored import Entry, directory
 
 
@@ -51,7 +50,7 @@ def open_stored(path: str) -> Iterator[StoredWheel]:
     """
     descriptor = open_shared(path)
     try:
-        with open(descriptor, "rb", closefd=False) as file, zipfile.ZipFile(file) as archive:
+        with open_archive(descriptor) as archive:
             infos = [info for info in archive.infolist() if not info.is_dir()]
         members, offset = [], 0
         for info in infos:

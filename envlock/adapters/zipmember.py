@@ -6,16 +6,21 @@ seeking, ISA-L inflates twice as fast as zlib, and nothing larger than a piece i
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import os
 import stat
 import struct
 import threading
 from collections.abc import Iterator
-from typing import cast
-from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipInfo
+from typing import TYPE_CHECKING, cast
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from isal import igzip_lib, isal_zlib
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 #: What reading a damaged archive raises.
 DAMAGED: tuple[type[Exception], ...] = (
@@ -55,6 +60,46 @@ def read_at(descriptor: int, count: int, position: int) -> bytes:
     with _seeking:  # type: ignore[unreachable,unused-ignore]
         os.lseek(descriptor, position, os.SEEK_SET)
         return os.read(descriptor, count)
+
+
+class _View(io.RawIOBase):
+    """An open file with a position of its own: many readers of one descriptor share none."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence == os.SEEK_CUR:
+            offset += self._position
+        elif whence == os.SEEK_END:
+            offset += os.fstat(self._descriptor).st_size
+        if offset < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self._position = offset
+        return offset
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        target = memoryview(buffer).cast("B")
+        data = read_at(self._descriptor, len(target), self._position)
+        target[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+
+def open_archive(descriptor: int) -> ZipFile:
+    """The archive behind a shared descriptor, whose position stays where it is.
+
+    Raises:
+        one of :data:`NO_ZIP`: it is no zip archive, or is cut short.
+    """
+    return ZipFile(io.BufferedReader(_View(descriptor)))
 
 
 def raw_name(info: ZipInfo) -> bytes:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from envlock.adapters.wheeldirectory import read_directory
 from envlock.adapters.wheelfile import MOST, inspect_wheel
+from envlock.adapters.zipmember import open_archive, open_shared
 from tests.support.wheels import make_wheel, record_hash
 
 INFO = "Pkg-1.0.dist-info"
@@ -251,3 +253,18 @@ def test_where_there_is_no_pread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.delattr(os, "pread")
     assert inspect_wheel(str(wheel)) == there
     assert there.problems == ()
+
+
+def test_the_directory_is_read_beside_others(tmp_path: Path) -> None:
+    """While the directory is read, another worker hashes the file: none moves its position."""
+    wheel = make_wheel(tmp_path, "pkg", "1.0", {"pkg/a.py": b"x = 1\n"})
+    descriptor = open_shared(str(wheel))
+    try:
+        os.lseek(descriptor, 3, os.SEEK_SET)
+        with open_archive(descriptor) as archive:
+            assert archive.read("pkg/a.py") == b"x = 1\n"
+            assert os.lseek(descriptor, 0, os.SEEK_CUR) == 3
+        assert [info.filename for info in read_directory(descriptor, pytest.fail)]
+        assert os.lseek(descriptor, 0, os.SEEK_CUR) == 3
+    finally:
+        os.close(descriptor)

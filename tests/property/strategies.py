@@ -13,7 +13,7 @@ from envlock.model.wheels import is_file_name
 AWKWARD = ["3.10", "1e3", "yes", "null", "~", "2026-11-30", "0x10", "- a", "a: b", "#", "", " "]
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(AWKWARD)
-names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
+names = st.from_regex(r"[a-z0-9]{1,4}(-[a-z0-9]{1,4}){0,2}", fullmatch=True)
 hexa = st.integers(0, 2**256 - 1).map(lambda number: f"{number:064x}")
 digests = hexa.map(lambda digits: f"sha256:{digits}")
 sizes = st.integers(0, 2**40)
