@@ -18,7 +18,10 @@ from hypothesis import settings
 from tests.support.pythons import CACHE, KEPT, make_venv, torch_wheels, uv
 
 # a shared runner may be slow for a moment; what is slow for good shows in --durations
-settings.register_profile("envlock", deadline=None)
+# The usual run tries the same examples each time, so that what is red is what was changed;
+# `--hypothesis-profile explore` looks for new ones.
+settings.register_profile("envlock", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("envlock")
 
 # whoever starts the tests in the background of a shell hands down that signals are ignored, and

@@ -197,7 +197,8 @@ def test_a_few_worlds(tool: str, empty: Path, world: Drawn) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("tool", ["pip", "uv"])
 @settings(
-    max_examples=int(os.environ.get("GUARD_WORLDS", "60")), database=None,
+    max_examples=int(os.environ.get("GUARD_WORLDS", "60")), derandomize=False,
+    database=None,
     suppress_health_check=SLOW,
 )  # fmt: skip
 @given(world=worlds())

@@ -168,7 +168,9 @@ def test_a_few_distributions(drawn: Drawn, tools: Sequence[str], compress: str) 
 
 
 @pytest.mark.long
-@settings(max_examples=150, database=None, suppress_health_check=SLOW)
+@settings(
+    max_examples=150, derandomize=False, database=None, suppress_health_check=SLOW
+)  # fmt: skip
 @given(
     distributions(20),
     st.lists(st.sampled_from(TOOLS), min_size=2, max_size=2),
