@@ -88,7 +88,7 @@ def parse_asked(word: str, env: Mapping[str, str] = _NO_ENV) -> Asked:
 def _wheel(source: str) -> tuple[str, str]:
     """Name and version that a wheel's file name carries; empty for anything else."""
     try:
-        wheel = parse_wheel_name(unquote(os.path.basename(source.split("#")[0])))
+        wheel = parse_wheel_name(_file_name(source))
     except ValueError:
         return "", ""
     return wheel.name, wheel.version
@@ -97,9 +97,17 @@ def _wheel(source: str) -> tuple[str, str]:
 def _archive(source: str) -> str:
     """The name that a source archive's file name carries (PEP 625); empty for anything else."""
     try:
-        return parse_sdist_filename(unquote(os.path.basename(source)))[0]
+        return parse_sdist_filename(_file_name(source))[0]
     except ValueError:
         return ""
+
+
+def _file_name(source: str) -> str:
+    """The last part of a path or URL; what a URL has behind ``?`` is for its server."""
+    path = source.split("#")[0]
+    if "://" in path:
+        path = path.split("?")[0]
+    return unquote(os.path.basename(path))
 
 
 def expanded(text: str, env: Mapping[str, str]) -> str:
