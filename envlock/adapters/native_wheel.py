@@ -217,8 +217,8 @@ def plan_tasks(wheel: Wheel, executable: str) -> list[Task]:
 
 def _scheme(member: str) -> tuple[str, str]:
     """Scheme and path of a member; a ``.data`` folder of any name is one, as in pip."""
-    top, slash, rest = member.partition("/")
-    if not (slash and top.endswith(".data")):
+    top, _, rest = member.partition("/")
+    if not top.endswith(".data"):
         return _ROOT, member
     scheme, _, path = rest.partition("/")
     return scheme or "none", path

@@ -268,10 +268,10 @@ def wheel_place(member: str, name: str) -> str:
     """Place (``SCHEME/PATH``) where a member is installed (binary distribution format, spread).
 
     Raises:
-        ValueError: a scheme that does not exist.
+        ValueError: a scheme that does not exist; pip takes a file ``x.data`` in the root for one.
     """
-    top, slash, rest = member.partition("/")
-    if not (slash and top.endswith(".data")):
+    top, _, rest = member.partition("/")
+    if not top.endswith(".data"):
         return f"lib/{member}"
     scheme, _, path = rest.partition("/")
     if scheme in ("purelib", "platlib"):
@@ -293,12 +293,11 @@ def member_name(place: str, stem: str, *, script: bool, purelib: bool = True) ->
         stem: of the ``.dist-info`` folder; the ``.data`` folder has the same.
         script: for a place directly in ``bin``: whether installers shall treat it as a script
             (first line, exec bit). What is not comes back through the ``data`` scheme.
-        purelib: where the wheel's root goes; only needed for folders that look like ``.data``.
+        purelib: where the wheel's root goes; only needed for what looks like a ``.data`` folder.
     """
     scheme, _, rest = place.partition("/")
     if scheme == "lib":
-        top, slash, _ = rest.partition("/")
-        if slash and top.endswith(".data"):
+        if rest.partition("/")[0].endswith(".data"):
             return f"{stem}.data/{'purelib' if purelib else 'platlib'}/{rest}"
         return rest
     if scheme == "bin":

@@ -117,6 +117,7 @@ def test_place_round_trip(scheme: str, parts: list[str], script: bool, purelib: 
 
 def test_folder_that_looks_like_a_scheme() -> None:
     assert member_name("lib/x.data/y", "p-1", script=False) == "p-1.data/purelib/x.data/y"
+    assert member_name("lib/x.data", "p-1", script=False) == "p-1.data/purelib/x.data"
     assert member_name("lib/x.data/y", "p-1", script=False, purelib=False) == (
         "p-1.data/platlib/x.data/y"
     )
@@ -131,6 +132,8 @@ def test_nested_scripts_come_back_as_data() -> None:
 def test_unknown_scheme() -> None:
     with pytest.raises(ValueError, match="unknown scheme 'etc'"):
         wheel_place("p-1.data/etc/x", "p")
+    with pytest.raises(ValueError, match="unknown scheme ''"):
+        wheel_place("x.data", "p")
 
 
 def test_wheel_info() -> None:

@@ -167,6 +167,13 @@ def test_a_few_distributions(drawn: Drawn, tools: Sequence[str], compress: str) 
     round_trip(drawn, tools, compress)
 
 
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_file_that_is_named_like_a_data_folder(tool: str) -> None:
+    files = {".data/purelib/x.data": b"", "pkg/__init__.py": b"x = 1\n"}
+    drawn = Drawn(files=files, executable=(), version="1.0", purelib=False, scripts="")
+    round_trip(drawn, [tool, tool], "fast")
+
+
 @pytest.mark.long
 @settings(
     max_examples=150, derandomize=False, database=None, suppress_health_check=SLOW
