@@ -158,6 +158,12 @@ def read_installed(layout: Layout) -> list[Installed]:
     return list(read_inventory(layout).distributions)
 
 
+def names_of(folder: str) -> list[str]:
+    """Canonical names of the distributions of a folder, whoever's it is, by its entries alone."""
+    stems = (e.removesuffix(".dist-info") for e in names_in(folder) if e.endswith(".dist-info"))
+    return [canonicalize_name(stem.partition("-")[0]) for stem in sorted(stems)]
+
+
 def _leftover(site: str, name: str) -> Finding:
     return Finding(
         code="dist.leftover",
@@ -358,7 +364,10 @@ def _still_known(located: Mapping[str, _Located], known: Mapping[str, Hashed]) -
         except OSError:
             continue  # reading it says why
         if stat.S_ISREG(status.st_mode) and status.st_size == written.size:
-            found[place] = replace(written, executable=bool(status.st_mode & stat.S_IXUSR))
+            runs = bool(status.st_mode & stat.S_IXUSR)
+            found[place] = (
+                written if written.executable == runs else replace(written, executable=runs)
+            )
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -53,9 +53,10 @@ def _stage(
             wheel = read_wheel(pinned, descriptor, layout)
             read.append((wheel, plan_tasks(wheel, target.executable)))
     tasks = [task for _, some in read for task in some]
-    _make_folders([*(os.path.dirname(task.path) for task in tasks), *_own_folders(read)])
     written = {one.path: one for one in write_members(tasks)}
     for wheel, some in read:
+        for folder in _own_folders(wheel):
+            os.makedirs(folder, exist_ok=True)
         finish(wheel, [written[task.path] for task in some], target.executable)
         with _about(wheel.pinned):
             wheel.check()
@@ -65,17 +66,10 @@ def _stage(
     }
 
 
-def _own_folders(read: Iterable[tuple[Wheel, object]]) -> Iterator[str]:
-    for wheel, _ in read:
-        yield os.path.join(wheel.site, wheel.dist_info)
-        if wheel.scripts:
-            yield wheel.folders["scripts"]
-
-
-def _make_folders(folders: Iterable[str]) -> None:
-    """Makes folders and what is missing above them; the umask counts."""
-    for folder in sorted(set(folders)):
-        os.makedirs(folder, exist_ok=True)
+def _own_folders(wheel: Wheel) -> Iterator[str]:
+    yield os.path.join(wheel.site, wheel.dist_info)
+    if wheel.scripts:
+        yield wheel.folders["scripts"]
 
 
 @contextmanager

@@ -94,7 +94,7 @@ def _write_all(descriptor: int, data: bytes, path: str) -> None:
 def write_members(tasks: Sequence[Task]) -> list[Written]:
     """Writes members with as many workers as this process may use CPUs.
 
-    Folders are there already. No file is synced.
+    Folders that are not there are made; the umask counts. No file is synced.
 
     Returns:
         One result for each, in no order.
@@ -178,7 +178,7 @@ def _write(task: Task, stop: threading.Event) -> Written:
             pieces: Iterable[bytes] = (read_whole(task.descriptor, task.info),)
         else:
             pieces = read_member(task.descriptor, task.info)
-        descriptor = os.open(task.path, _NEW, 0o777 if task.executable else 0o666)
+        descriptor = _open_new(task)
         try:
             return (_copy_script if task.first_line else _copy)(task, pieces, descriptor, stop)
         finally:
@@ -188,6 +188,17 @@ def _write(task: Task, stop: threading.Event) -> Written:
             raise
         what = str(error) or type(error).__name__
         raise Damaged(f"'{task.wheel}': '{task.info.filename}': {what}") from error
+
+
+def _open_new(task: Task) -> int:
+    """A file to write, and its folder where this is the first one in it: asking before each file
+    whether its folder is there takes longer than making the few that are not."""
+    mode = 0o777 if task.executable else 0o666
+    try:
+        return os.open(task.path, _NEW, mode)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(task.path), exist_ok=True)
+        return os.open(task.path, _NEW, mode)
 
 
 def _copy(task: Task, pieces: Iterable[bytes], descriptor: int, stop: threading.Event) -> Written:

@@ -34,7 +34,7 @@ NO_ZIP: tuple[type[Exception], ...] = (*DAMAGED, NotImplementedError, ValueError
 #: The fixed part of a local file header (APPNOTE 4.3.7).
 LOCAL = struct.Struct("<4s5H3I2H")
 _BLOCK = 256 * 1024  # compressed bytes read at once
-_PIECE = 1024 * 1024  # inflated bytes held at once
+_PIECE = 256 * 1024  # inflated bytes held at once: what fits a core's cache is hashed from there
 _USUAL_EXTRA = 64  # bytes of a local header's extra field that are read along
 _UTF8 = 0x800
 _ENCRYPTED = 0x1

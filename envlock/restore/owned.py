@@ -65,7 +65,7 @@ class Places:
         site = self.spell(dist.site) + os.sep
         plain = site in self._below_sites
         for row in dist.rows or ():
-            if plain and _is_plain(row.path):  # thousands of them
+            if plain and is_plain(row.path):  # thousands of them
                 path = site + row.path
             else:
                 path = self.spell(os.path.normpath(os.path.join(dist.site, row.path)))
@@ -125,7 +125,7 @@ def _kinds_in(folder: str) -> dict[str, _Kind]:
         return {}
 
 
-def _is_plain(path: str) -> bool:
+def is_plain(path: str) -> bool:
     """Whether a path of RECORD is spelled in the only way and leads nowhere else."""
     return not (path[:1] in ("", ".", os.sep) or "/." in path or "//" in path or path[-1] == os.sep)
 

@@ -17,10 +17,10 @@ from envlock.adapters.installed import (
 )
 from envlock.adapters.installer import Pinned, Stager
 from envlock.adapters.space import closed, free, why_no_room
-from envlock.errors import RestoreFailed, UnusableInput
+from envlock.errors import UnusableInput
 from envlock.model.facts import Finding, Target
-from envlock.model.label import same_version
 from envlock.model.manifest import Manifest
+from envlock.restore.afterwards import check_swapped
 from envlock.restore.holding import all_or_nothing, locked, one_interrupt
 from envlock.restore.leftovers import (
     Stamps,
@@ -262,15 +262,16 @@ def restore(target: Target, wish: Wish, stager: Stager) -> Outcome:
         if not plan.work:
             return Outcome(plan=plan, inventory=seen.inventory, findings=ready.findings)
         with all_or_nothing(transaction) as left:
+            staged: list[Installed] = []
             if ready.pinned:
                 written = unpack(stager, ready.pinned, target, transaction.stage, lock)
                 beside = replace(ready.beside, written=written)
-                compare(plan.wanted, target, transaction.stage, beside, wish.advance)
-            swap = _plan_swap(target, seen, transaction)
+                staged = compare(plan.wanted, target, transaction.stage, beside, wish.advance)
+            swap = _plan_swap(target, seen, transaction, staged)
             transaction.write_journal(swap.changes)
             seen.stamps.refuse_changes(target.layout)
             transaction.swap(swap.changes)
-            inventory = _check(target, plan)
+            inventory = check_swapped(target, plan)
     findings = (*ready.findings, *swap.findings, *map(undeleted, left))
     return Outcome(plan=plan, inventory=inventory, findings=findings)
 
@@ -304,54 +305,13 @@ def _beside(seen: Seen, wish: Wish) -> Beside:
     )
 
 
-def _plan_swap(target: Target, seen: Seen, transaction: Transaction) -> Swap:
+def _plan_swap(
+    target: Target, seen: Seen, transaction: Transaction, staged: Sequence[Installed]
+) -> Swap:
     going = _going(seen.plan, seen.inventory)
     staying = [dist for dist in seen.inventory.distributions if dist not in going]
     planner = Planner(target.layout, going, staying, transaction.folder)
-    return planner.plan(transaction.stage, seen.plan.leftovers)
-
-
-def _check(target: Target, plan: Plan) -> Inventory:
-    """After the swap: each restored name once, whole, and what was removed is gone.
-
-    Returns:
-        What is installed now.
-
-    Raises:
-        RestoreFailed: it is not so.
-    """
-    found = read_inventory(target.layout)
-    wrong = []
-    for step in plan.steps:
-        # folders that were emptied file by file go after the commit
-        there = [dist for dist in found.named(step.name) if _has_something(dist.path)]
-        problem = _gone(there) if step.wanted is None else _whole(there, step.wanted.version)
-        if problem:
-            wrong.append(f"'{step.name}' {problem}")
-    if wrong:
-        raise RestoreFailed(f"restore: {'; '.join(wrong)}; the target is as it was")
-    return found
-
-
-def _has_something(path: str) -> bool:
-    return not os.path.isdir(path) or bool(os.listdir(path))
-
-
-def _gone(there: Sequence[Installed]) -> str:
-    return "is still there" if there else ""
-
-
-def _whole(there: Sequence[Installed], version: str) -> str:
-    versions = [dist.version for dist in there]
-    if len(versions) != 1 or not same_version(versions[0], version):
-        return f"is {', '.join(versions) or 'missing'} after the swap"
-    [dist] = there
-    lost = [row.path for row in dist.rows or () if not _is_there(dist.site, row.path)]
-    return f"has no '{lost[0]}' after the swap" if lost else ""
-
-
-def _is_there(site: str, path: str) -> bool:
-    return os.path.lexists(os.path.normpath(os.path.join(site, path)))
+    return planner.plan(transaction.stage, staged, seen.plan.leftovers)
 
 
 def undeleted(path: str) -> Finding:

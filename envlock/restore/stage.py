@@ -81,11 +81,14 @@ def compare(
     stage: str,
     beside: Beside,
     advance: Advance,
-) -> None:
+) -> list[Installed]:
     """Compares the content of what was staged with the manifest; sets its exec bits.
 
     Every file is read, but for those whose bytes the backend hashed while it wrote them: a write
     that fails is seen by whoever writes, and reading the page cache back proves no more.
+
+    Returns:
+        What was staged.
 
     Raises:
         RestoreFailed: something differs; all of it is named.
@@ -103,7 +106,7 @@ def compare(
     unasked = sorted(staged.keys() - {dist.name for dist in wanted})
     wrong = [f"'{name}' was unpacked, and nobody asked for it" for name in unasked]
     for dist in wanted:
-        problem = _problem(dist, staged.get(dist.name), contents.get(dist.name))
+        problem = _problem(dist, staged.get(dist.name), contents.get(dist.name), beside.written)
         if problem:
             wrong.append(f"'{dist.name}' {problem}")
     places = {n: {p: f.hex for p, f in c.files.items()} for n, c in contents.items()}
@@ -114,6 +117,7 @@ def compare(
             f"restore: {'; '.join(wrong)}; the target is as it was",
             "check the wheelhouse with 'envlock wheelhouse check'",
         )
+    return list(staged.values())
 
 
 def _drop_litter(stage: str, dists: Iterable[Installed]) -> None:
@@ -133,15 +137,28 @@ def _drop_litter(stage: str, dists: Iterable[Installed]) -> None:
                 os.rmdir(os.path.join(root, name))
 
 
-def _problem(dist: Distribution, staged: Installed | None, content: Content | None) -> str:
-    """How an unpacked distribution is not the one that was wanted; empty when it is."""
+def _problem(
+    dist: Distribution,
+    staged: Installed | None,
+    content: Content | None,
+    written: Mapping[str, Hashed],
+) -> str:
+    """How an unpacked distribution is not the one that was wanted; empty when it is.
+
+    Args:
+        written: what :func:`unpack` answered; what came through from there was seen as a file.
+    """
     if staged is None or content is None:
         return "was not unpacked"
     if not same_version(staged.version, dist.version):
         return f"came out as '{staged.version}'"
     if content.digest != dist.content:
         return f"has {content.reason or 'other bytes than the manifest has'}"
-    links = [place for place, path in content.paths.items() if os.path.islink(path)]
+    links = [
+        place
+        for place, path in content.paths.items()
+        if content.files.get(place) is not written.get(path) and os.path.islink(path)
+    ]
     if links:  # no wheel has one; the bytes behind it may go with the stage
         return f"has a link where a file has to be: '{links[0]}'"
     surplus = set(content.executable) - set(dist.executable)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from envlock.adapters import files
-from envlock.adapters.installed import Installed, read_installed
+from envlock.adapters.installed import Installed
 from envlock.adapters.moving import can_rename_folder
 from envlock.errors import RestoreFailed
 from envlock.model.facts import Finding, Layout
@@ -93,18 +93,19 @@ class Planner:
         self._strays: set[str] = set()
         self._obstacles: list[str] = []
 
-    def plan(self, stage: str, leftovers: Iterable[str] = ()) -> Swap:
+    def plan(self, stage: str, staged: Iterable[Installed], leftovers: Iterable[str] = ()) -> Swap:
         """The changes that put what is staged in place of what goes.
 
         Args:
-            stage: the staged prefix; its layout is the target's. Only what its distributions own
-                is taken: backends leave files of their own there.
+            stage: the staged prefix; its layout is the target's.
+            staged: the distributions in it. Only what they own is taken: backends leave files of
+                their own there.
             leftovers: absolute paths that simply go.
 
         Raises:
             RestoreFailed: something that belongs to others stands where a file has to come.
         """
-        self._read_stage(stage)
+        self._read_stage(stage, staged)
         for path in leftovers:
             self._leftover(path)
         for site in self._places.sites:
@@ -124,11 +125,10 @@ class Planner:
             findings=tuple(_stray(path) for path in sorted(self._strays)),
         )
 
-    def _read_stage(self, stage: str) -> None:
-        moved = self._layout.moved(stage)
-        places = Places(moved)
+    def _read_stage(self, stage: str, staged: Iterable[Installed]) -> None:
+        places = Places(self._layout.moved(stage))
         known: dict[str, str] = {}  # places of folders: files have the same names
-        for dist in read_installed(moved):
+        for dist in staged:
             for path in places.owned(dist, trusted=True):
                 folder, _, name = path.rpartition(os.sep)
                 target = known.get(folder)

@@ -101,7 +101,9 @@ class Scene:
         going = [dist for dist in dists if dist.name == "pkg"]
         staying = [dist for dist in dists if dist.name != "pkg"]
         folder = self.transaction.folder
-        return Planner(self.layout, going, staying, folder).plan(self.transaction.stage)
+        return Planner(self.layout, going, staying, folder).plan(
+            self.transaction.stage, read_installed(self.layout.moved(self.transaction.stage))
+        )
 
     def tree(self) -> Mapping[str, str]:
         return tree(self.prefix, leave_out=[".envlock-txn"])
