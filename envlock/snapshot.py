@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from packaging.utils import canonicalize_name
-
-from envlock.adapters.files import names_in
 from envlock.adapters.installed import (
     Content,
     Installed,
     Inventory,
+    names_of,
     read_contents,
     read_inventory,
     site_folders,
 )
+from envlock.adapters.linked import runtime_library
+from envlock.adapters.modules import module_facts
 from envlock.errors import UnusableInput
 from envlock.model.dist import Distribution, WheelRef
 from envlock.model.facts import Finding, Machine, Target
@@ -43,6 +43,7 @@ class Request:
         created: time of the snapshot, UTC, ISO 8601 with ``Z``.
         tool: ``envlock 0.1.0``.
         stack: root and release as found on this machine; the tag comes from the labels.
+        noticed: what was noticed while looking at the machine.
         known: the manifest remembered for this target, if any. A build that has its bytes is that
             build, and keeps its signals and its protection: a restore leaves no direct_url.json.
     """
@@ -52,6 +53,7 @@ class Request:
     stack: Stack
     created: str
     tool: str
+    noticed: tuple[Finding, ...] = ()
     protect: tuple[str, ...] = ()
     trust_record: bool = False
     known: Manifest | None = None
@@ -102,7 +104,8 @@ def take(
         health=tuple(health),
         distributions=tuple(sorted(dists, key=lambda dist: dist.key)),
     )
-    seen = [*_broken(dists), *_looks_public(dists, request), *inventory.findings, *shadows]
+    found = [*_broken(dists), *_looks_public(dists, request), *inventory.findings, *shadows]
+    seen = [*request.noticed, *found]
     return manifest, seen
 
 
@@ -129,18 +132,21 @@ def _entry(installed: Installed, content: Content, request: Request, prefix: str
     vendor = signals(installed, request.profile)
     if known is not None:
         vendor = tuple(dict.fromkeys((*vendor, *known.vendor)))
-    named = installed.name in (*request.profile.names, *request.protect)
+    profile = request.profile
+    named = installed.name in (*profile.names, *profile.public, *request.protect)
+    protected = bool(vendor) or named or (known is not None and known.protected)
     return Distribution(
         name=installed.name,
         version=installed.version,
         vendor=vendor,
-        protected=bool(vendor) or named or (known is not None and known.protected),
+        protected=protected,
         requires=tuple(map(mask, installed.metadata.requires)),
         content=content.digest,
         files=len(content.files) if content.digest else 0,
         bytes=content.size if content.digest else 0,
         executable=content.executable if content.digest else (),
         wheel=original_wheel(installed.direct_url),
+        module=module_facts(installed, profile.runtime.marks) if protected else (),
         editable=installed.editable,
         reason=without_places(content.reason, prefix),
     )
@@ -154,12 +160,15 @@ def _known(name: str, content: Content, request: Request) -> Distribution | None
 
 
 def signals(installed: Installed, profile: Profile) -> tuple[str, ...]:
-    """Why an index cannot give this build back: its label, or that it came from a direct URL."""
+    """Why an index cannot give this build back: its label, that it came from a direct URL, or that
+    it needs a library of the vendor's runtime."""
     found = []
     if profile.knows_label(installed.version):
         found.append("label")
     if installed.direct_url is not None and not installed.editable:
         found.append("direct-url")
+    if runtime_library(installed, profile.runtime.linked):
+        found.append("runtime-library")
     return tuple(found)
 
 
@@ -201,16 +210,10 @@ def shadowed(target: Target, inventory: Inventory) -> list[Finding]:
         if folder in own:
             before = False
             continue
-        for name in _dist_infos(folder):
+        for name in names_of(folder):
             if name in names:
                 found.append(_shadow(name, folder, before))
     return found
-
-
-def _dist_infos(folder: str) -> list[str]:
-    entries = sorted(names_in(folder))
-    stems = (e.removesuffix(".dist-info") for e in entries if e.endswith(".dist-info"))
-    return [canonicalize_name(stem.partition("-")[0]) for stem in stems]
 
 
 def _shadow(name: str, folder: str, before: bool) -> Finding:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envlock.adapters import process
-from envlock.adapters.machine import find_root
+from envlock.adapters.machine import find_root, under
+from envlock.errors import ProgramFailed
 from envlock.model.profile import Profile
 
 #: Seconds for a script whose variables are needed, and for one that is only asked about.
@@ -45,23 +46,27 @@ class Stack:
     active: bool
 
 
-def read_stack(profile: Profile, env: Mapping[str, str], seconds: float = _SECONDS) -> Stack | None:
+def read_stack(
+    profile: Profile, env: Mapping[str, str], seconds: float = _SECONDS, below: str = "/"
+) -> Stack | None:
     """Sources the profile's script once, in bash.
 
     Args:
         profile: names the script and where the stack may be.
         env: the caller's environment.
         seconds: the script's time.
+        below: the folder that stands for ``/``.
 
     Returns:
         None where the profile has no script, or its stack is not on this machine.
     """
     # never a path out of a manifest: what is found here is sourced
-    root = find_root(profile, env) if profile.env_script else ""
+    root = find_root(profile, env, below) if profile.env_script else ""
     if not root:
         return None
     script = os.path.join(root, profile.env_script)
-    variables = _sourced(script, env, seconds) if os.path.isfile(script) else None
+    place = under(below, script)
+    variables = _sourced(place, env, seconds) if os.path.isfile(place) else None
     active = variables is not None and _libraries(variables) <= _libraries(env)
     return Stack(root=root, script=script, variables=variables, active=active)
 
@@ -78,10 +83,12 @@ def _sourced(script: str, env: Mapping[str, str], seconds: float) -> dict[str, s
     with tempfile.TemporaryDirectory(prefix="envlock-") as folder:
         answer = os.path.join(folder, "env")
         argv = ["bash", "--noprofile", "--norc", "-c", _SOURCE, "bash", script, answer]
-        done = process.run(argv, env=clean, cwd=folder, timeout=seconds, grace=_GRACE)
         try:
+            done = process.run(
+                argv, env=clean, cwd=folder, timeout=seconds, grace=min(_GRACE, seconds / 4)
+            )
             raw = Path(answer).read_bytes()
-        except OSError:
+        except (OSError, ProgramFailed):  # no bash on this shell's PATH, for one
             return None
     if done.code != 0 or not raw.endswith(b"\0"):
         return None

@@ -1,4 +1,4 @@
-"""The vendor's tool that tells of devices: asked while a check runs, and for a manifest."""
+"""The vendor's tool that tells of devices: asked while a check runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from envlock.adapters import process
@@ -16,7 +16,6 @@ from envlock.errors import ProgramFailed
 from envlock.model import devices
 from envlock.model.check import SAMPLES
 from envlock.model.devices import Reading
-from envlock.model.facts import Device, Machine
 from envlock.model.profile import Profile
 
 _SECONDS = 10.0
@@ -68,14 +67,6 @@ class Tool:
             self._query += 1  # never asked again
         return ()
 
-    def machine(self) -> tuple[tuple[Device, ...], str]:
-        """The devices of the machine, and the driver's version; what is not told is empty."""
-        if self._nvidia:
-            return devices.nvidia_devices(self._ask(*_NVIDIA_QUERY))
-        names = self._ask("--showproductname", "--showmeminfo", "vram", "--json")
-        driver = devices.smi_driver(self._ask("--showdriverversion"))
-        return devices.smi_devices(names), driver
-
     def _ask(self, *arguments: str) -> str:
         try:
             argv = [self.path, *arguments]
@@ -91,15 +82,6 @@ def find_tool(profile: Profile, env: Mapping[str, str]) -> Tool | None:
     places = os.pathsep.join(folder for folder in folders if folder)
     found = (shutil.which(name, path=places) for name in profile.tools)
     return next((Tool(path=path, env=env) for path in found if path), None)
-
-
-def with_devices(machine: Machine, profile: Profile, env: Mapping[str, str]) -> Machine:
-    """The machine with its devices and their driver, where a tool tells of them."""
-    tool = find_tool(profile, env)
-    if tool is None:
-        return machine
-    found, driver = tool.machine()
-    return replace(machine, devices=found, driver=driver)
 
 
 @dataclass(slots=True, kw_only=True)

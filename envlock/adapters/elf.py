@@ -19,6 +19,10 @@ from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
 from elftools.elf.segments import InterpSegment
 
 MAGIC = b"\x7fELF"
+#: What a damaged object raises: its header leads pyelftools anywhere.
+DAMAGE = (
+    ELFError, ValueError, TypeError, LookupError, AttributeError, OverflowError, struct.error,
+)  # fmt: skip
 _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym: name, info, other, section, value, size
 _HEAD = struct.Struct("<40sQ10xHH2x")  # Elf64_Ehdr: section table, size and number of its entries
 _PLAIN = b"\x02\x01"  # 64 bits, little endian
@@ -79,8 +83,7 @@ def read_elf(path: str) -> Elf:
             return _read(file)
     except OSError as error:
         return Elf(reason=error.strerror or str(error))
-    except (ELFError, ValueError, TypeError, LookupError, AttributeError, struct.error) as error:
-        # a damaged header leads pyelftools anywhere
+    except DAMAGE as error:
         return Elf(reason=f"damaged: {str(error) or type(error).__name__}")
 
 

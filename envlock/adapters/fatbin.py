@@ -15,9 +15,9 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
+from envlock.adapters.elf import DAMAGE
 from envlock.adapters.zstd import DamagedStream, decompressing
 
 _HIP, _NVIDIA = ".hip_fatbin", ".nv_fatbin"
@@ -60,7 +60,7 @@ def read_code(path: str) -> Code:
                     for name, start, end in spans
                     for target in (_hip if name == _HIP else _nvidia)(view, start, end)
                 }
-    except (OSError, ELFError, ValueError, TypeError, LookupError, struct.error):
+    except (OSError, *DAMAGE):
         return Code()
     return Code(targets=frozenset(found), sections=True)
 

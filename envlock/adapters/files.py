@@ -11,9 +11,11 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
 from typing import TypeVar
 
+from envlock.adapters.limits import usable_cpus
+from envlock.errors import UnusableInput
 from envlock.model.record import HEAD_BYTES, script_head
 
 #: Bytes from which on a file is a batch by itself.
@@ -69,18 +71,10 @@ def seal_of(path: str) -> tuple[int, ...]:
         return ()
 
 
+@cache
 def workers() -> int:
-    """CPUs this process may use: affinity and the cgroup's quota, at least one."""
-    count = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        if quota != "max":
-            count = min(count, max(1, int(quota) // int(period)))
-    except (OSError, ValueError):
-        pass
-    return count
+    """CPUs this process may use: affinity and the quotas of its control groups, at least one."""
+    return usable_cpus()
 
 
 def _hash_one(job: Job, buffer: bytearray) -> Hashed:
@@ -195,6 +189,24 @@ def write_whole(
         os.unlink(part)
         raise
     sync_folder(folder)
+
+
+def write_asked(path: str, option: str, text: str) -> None:
+    """Writes a file that somebody named, whole, or leaves the last one.
+
+    Args:
+        option: that it was named with, for the hint.
+
+    Raises:
+        UnusableInput: it cannot be written.
+    """
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        write_whole(path, text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise UnusableInput(
+            f"{path}: cannot be written: {error.strerror}", f"name another file with {option}"
+        ) from error
 
 
 def plain_mode() -> int:

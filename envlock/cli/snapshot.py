@@ -13,7 +13,10 @@ from envlock.cli import options, wiring
 from envlock.cli.show import count, size
 
 if TYPE_CHECKING:
+    from envlock.model.facts import Finding, Target
     from envlock.model.manifest import Manifest
+    from envlock.model.profile import Profile
+    from envlock.snapshot import Request
 
 
 Output = Annotated[
@@ -21,7 +24,7 @@ Output = Annotated[
     typer.Option("-o", "--output", metavar="FILE", help="Default: manifests/TAG-cpXY.yaml."),
 ]
 ProfileName = Annotated[
-    str, typer.Option(metavar="NAME", help="dtk, cuda, cpu, auto, or a YAML file.")
+    str, typer.Option(metavar="NAME", help="dtk, rocm, cuda, ascend, cpu, auto, or a YAML file.")
 ]
 Protect = Annotated[
     list[str] | None,
@@ -29,6 +32,14 @@ Protect = Annotated[
 ]
 TrustRecord = Annotated[
     bool, typer.Option("--trust-record", help="Take digests from RECORD; read no file.")
+]
+AskTorch = Annotated[
+    bool,
+    typer.Option(
+        "--ask-torch",
+        help="Ask the target's torch about its devices too: compute units, bfloat16. Imports it, "
+        "for a minute at most.",
+    ),
 ]
 Force = Annotated[
     bool,
@@ -45,6 +56,7 @@ def snapshot(
     profile: ProfileName = "auto",
     protect: Protect = None,
     trust_record: TrustRecord = False,
+    ask_torch: AskTorch = False,
     force: Force = False,
     python: options.Python = None,
     json: options.Json = False,
@@ -64,8 +76,12 @@ def snapshot(
         trust_record=trust_record,
         known=None if force else memory.known(),
     )
+    request, unheard = _asked(common, target, request) if ask_torch else (request, ())
     with common.screen.progress(f"reading {target.layout.prefix}") as advance:
         manifest, findings = take(target, request, advance)
+    findings += unheard
+    if profile == "auto":
+        findings += _devices_of_others(common, request.profile)
     path = output or os.path.join("manifests", f"{manifest.name}.yaml")
     common.screen.findings(findings)
     forgotten = state.keep_manifest(path, manifest, memory, force=force)
@@ -75,6 +91,41 @@ def snapshot(
     data = {"manifest": os.path.abspath(path), "protected": [str(d) for d in manifest.protected]}
     common.screen.document("snapshot", 0, findings, data)
     return 0
+
+
+def _asked(
+    common: options.Common, target: Target, request: Request
+) -> tuple[Request, tuple[Finding, ...]]:
+    """The request with what torch says of the machine's devices."""
+    from envlock.adapters.torch_devices import ask_torch
+    from envlock.model.hardware import with_torch
+
+    with common.screen.progress("asking torch"):
+        devices, unheard = ask_torch(target, request.profile, common.env)
+    return replace(request, machine=with_torch(request.machine, devices)), unheard
+
+
+def _devices_of_others(common: options.Common, chosen: Profile) -> tuple[Finding, ...]:
+    """Vendors whose devices are here while all that is installed is for a processor: that is how
+    an environment looks whose vendor builds were replaced."""
+    from envlock.adapters.profiles import bundled_profiles, present_profiles
+    from envlock.adapters.sysfs import device_nodes
+    from envlock.model.facts import Finding
+
+    if chosen.device != "cpu":
+        return ()
+    present = present_profiles(common.env, common.root)
+    return tuple(
+        Finding(
+            code="stack.processor-builds",
+            subject=one.title,
+            what="its devices are here, and no build for them is installed",
+            why="were they replaced before anything was locked?",
+            hint=f"restore the vendor's builds; 'envlock snapshot --profile {one.name}' names them",
+        )
+        for one in bundled_profiles()
+        if one.name in present and one.runtime.nodes and not device_nodes(one, common.root).missing
+    )
 
 
 def _show(common: options.Common, manifest: Manifest, path: str, protect: tuple[str, ...]) -> None:

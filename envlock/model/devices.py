@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from envlock.model.agents import bus_address
 from envlock.model.facts import Device
 
 #: Asked of nvidia-smi, in this order.
@@ -20,9 +21,13 @@ NVIDIA_COLUMNS = (
     "index", "power.draw", "clocks.sm", "temperature.gpu", "utilization.gpu",
     "name", "memory.total", "driver_version",
 )  # fmt: skip
+#: What newer ones are asked besides.
+NVIDIA_MORE = (*NVIDIA_COLUMNS, "pci.bus_id", "compute_cap", "clocks.max.sm")
+_WARP = 32  # threads in step on every device that runs CUDA
 
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
-_CARD = re.compile(r"card(\d+)\Z")
+_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]+)?")  # more of them are no figure of anything
+_INDEX = re.compile(r"[0-9]{1,9}\Z")
+_CARD = re.compile(r"card([0-9]{1,9})\Z")
 _USE = re.compile(r"(HCU|DCU|GPU) use \(%\)\Z", re.I)
 _POWER = re.compile(r"(Average|Current).*Power \(W\)\Z", re.I)
 # the hottest spot first: it is what slows the device down
@@ -31,7 +36,11 @@ _CLOCK = re.compile(r"sclk\b", re.I)
 _MEGAHERTZ = re.compile(r"(\d+(\.\d+)?)\s*Mhz", re.I)
 _TOTAL = re.compile(r"vram Total Memory \((B|MiB)\)\Z", re.I)
 _HEADS = frozenset({"HCU", "DCU", "GPU"})
-_DRIVER = re.compile(r"^Driver Version:\s*(\S+)", re.M | re.I)
+_DRIVER = re.compile(r"^\s*Driver Version:\s*(\S+)", re.M | re.I)
+_LINE = re.compile(r"\s*(?:HCU|DCU|GPU)\[([0-9]{1,9})\]\s*:\s*(.+?)\s*:\s+(.*?)\s*\Z")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_VERSION = re.compile(r"version\s*:?\s*v?(\d+\.[\w.+-]*\w)", re.I)
+_DAY = re.compile(r"\b20\d\d-\d\d-\d\d\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +71,9 @@ def number(text: object) -> float | None:
 def _rows(text: str) -> Iterator[dict[str, str]]:
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) == len(NVIDIA_COLUMNS) and cells[0].isdigit():
-            yield dict(zip(NVIDIA_COLUMNS, cells, strict=True))
+        columns = NVIDIA_MORE if len(cells) == len(NVIDIA_MORE) else NVIDIA_COLUMNS
+        if len(cells) == len(columns) and _INDEX.match(cells[0]):
+            yield dict(zip(columns, cells, strict=True))
 
 
 def nvidia_readings(text: str) -> tuple[Reading, ...]:
@@ -83,23 +93,57 @@ def nvidia_readings(text: str) -> tuple[Reading, ...]:
 def nvidia_devices(text: str) -> tuple[tuple[Device, ...], str]:
     """Devices, and the driver's version, from the same columns."""
     rows = list(_rows(text))
-    devices = tuple(
-        Device(name=row["name"], memory_mib=int(number(row["memory.total"]) or 0)) for row in rows
+    return tuple(map(_nvidia_device, rows)), rows[0]["driver_version"] if rows else ""
+
+
+def _nvidia_device(row: Mapping[str, str]) -> Device:
+    capability = number(row.get("compute_cap", ""))
+    return Device(
+        name=row["name"],
+        memory_mib=int(number(row["memory.total"]) or 0),
+        architecture="" if capability is None else f"sm_{row['compute_cap'].replace('.', '')}",
+        wavefront=0 if capability is None else _WARP,
+        clock_mhz=int(number(row.get("clocks.max.sm", "")) or 0),
+        bus=bus_address(row.get("pci.bus_id", "")),
     )
-    return devices, rows[0]["driver_version"] if rows else ""
 
 
 def smi_cards(text: str) -> dict[int, dict[str, Any]]:
-    """Cards of the first JSON document in a text; warnings may stand before it."""
+    """Cards of the first JSON document in a text; warnings may stand before it. Without one, the
+    lines ``HCU[0] : key: value``."""
+    _, found = _document(text)
+    if found:
+        cards = {_CARD.match(str(key)): value for key, value in found.items()}
+        return {int(m[1]): value for m, value in cards.items() if m and isinstance(value, dict)}
+    lines: dict[int, dict[str, Any]] = {}
+    for line in filter(None, map(_LINE.match, text.splitlines())):
+        lines.setdefault(int(line[1]), {})[line[2]] = line[3]
+    return lines
+
+
+def _document(text: str) -> tuple[int, dict[str, Any]]:
+    """The first JSON object in a text, and where it begins."""
     decoder = json.JSONDecoder()
     for brace in re.finditer(r"\{", text):
         try:
             found, _ = decoder.raw_decode(text, brace.start())
         except ValueError:
             continue
-        cards = {_CARD.match(str(key)): value for key, value in found.items()}
-        return {int(m[1]): value for m, value in cards.items() if m and isinstance(value, dict)}
-    return {}
+        except RecursionError:  # nobody's answer is that deep
+            break
+        return brace.start(), found
+    return 0, {}
+
+
+def noise(text: str) -> str:
+    """What a tool says before its document: a warning that is often none; empty without."""
+    start, _ = _document(text)
+    return " | ".join(line.strip() for line in plain(text[:start]).splitlines() if line.strip())
+
+
+def plain(text: str) -> str:
+    """Without the codes of colours."""
+    return _COLOURS.sub("", text)
 
 
 def _value(card: Mapping[str, Any], pattern: re.Pattern[str]) -> float | None:
@@ -145,7 +189,7 @@ def _table(text: str) -> tuple[Reading, ...]:
         cells = re.sub(r"\s*\([^)]*\)", "", line).split()
         if cells and cells[0] in _HEADS and "Temp" in cells:
             header = cells
-        elif header and len(cells) == len(header) and cells[0].isdigit():
+        elif header and len(cells) == len(header) and _INDEX.match(cells[0]):
             reading = _row(dict(zip(header, cells, strict=True)), header[0])
             found[reading.index] = reading
     return tuple(found.values())
@@ -161,12 +205,34 @@ def _row(row: Mapping[str, str], head: str) -> Reading:
     )
 
 
-def smi_devices(text: str) -> tuple[Device, ...]:
-    """From the JSON answer to ``--showproductname --showmeminfo vram``."""
+def smi_devices(text: str, buses: str = "") -> tuple[Device, ...]:
+    """From the answer to ``--showproductname --showmeminfo vram``, and to ``--showbus``; of a table
+    only how many."""
+    cards, places = smi_cards(text), smi_buses(buses)
+    if not cards:
+        return tuple(Device() for _ in _table(text))
     return tuple(
-        Device(name=str(card.get("Card Series", "")), memory_mib=_memory(card))
-        for _, card in sorted(smi_cards(text).items())
+        Device(
+            name=str(card.get("Card Series", "")),
+            memory_mib=_memory(card),
+            bus=places.get(index, ""),
+        )
+        for index, card in sorted(cards.items())
     )
+
+
+def smi_buses(text: str) -> dict[int, str]:
+    """Card to its address, from the answer to ``--showbus``."""
+    cards = smi_cards(text).items()
+    found = {index: bus_address(card.get("PCI Bus", "")) for index, card in cards}
+    return {index: bus for index, bus in found.items() if bus}
+
+
+def smi_version(text: str) -> str:
+    """From the answer to ``--version``: ``1.24.0``, with the day it was built where it says so."""
+    found, day = _VERSION.search(text), _DAY.search(text)
+    shown = found[1] if found else ""
+    return f"{shown} ({day.group()})" if shown and day else shown
 
 
 def _memory(card: Mapping[str, Any]) -> int:

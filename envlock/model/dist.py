@@ -54,6 +54,8 @@ class Distribution:
         bytes: their size.
         executable: places (``SCHEME/PATH``) of the content with an exec bit.
         wheel: the wheel that gives it back, where one is known.
+        module: what its module says of itself, name and value, of builds that are protected: it may
+            contradict the metadata and is never trusted over it.
         editable: installed in development mode; there are no files to keep.
         reason: why it cannot be kept; empty when it can.
     """
@@ -68,6 +70,7 @@ class Distribution:
     bytes: int = 0
     executable: tuple[str, ...] = ()
     wheel: WheelRef | None = None
+    module: tuple[tuple[str, str], ...] = ()
     editable: bool = False
     reason: str = ""
 

@@ -97,25 +97,60 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """An accelerator, as the vendor's tool calls it.
+    """An accelerator; what nobody says is empty, 0 or None.
 
     Attributes:
-        name: of the product, ``BW``.
-        memory_mib: all its memory, in MiB; 0 where the tool does not say.
+        name: of the product, ``BW``, as the vendor's tool calls it.
+        memory_mib: all its memory, in MiB.
+        compute_units: what the vendor calls compute units.
+        architecture: what code is built for, ``gfx936``, ``sm_90``.
+        features: what else code depends on, ``sramecc+:xnack-``.
+        wavefront: lanes that work in step.
+        clock_mhz: the highest of its cores.
+        bus: PCI address, ``0000:55:00.0``.
+        link: to the host: the speed that both ends can have, and the lanes in use, ``32.0 GT/s
+            x16``. The speed at the moment moves while idle.
+        numa: node of the host's memory that is near.
+        driver: kernel module that has it, ``hycu``.
+        bf16: whether the target's torch supports bfloat16 on it; None where it was not asked.
     """
 
-    name: str
+    name: str = ""
     memory_mib: int = 0
+    compute_units: int = 0
+    architecture: str = ""
+    features: str = ""
+    wavefront: int = 0
+    clock_mhz: int = 0
+    bus: str = ""
+    link: str = ""
+    numa: int | None = None
+    driver: str = ""
+    bf16: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What the machine is; nothing that moves while it is idle."""
+    """What the machine is; nothing that moves while it is idle, nothing that names it.
+
+    Attributes:
+        driver: version of the devices' driver.
+        tool: the vendor's tool with its version and date, ``hy-smi 1.24.0 (2026-03-23)``.
+        hip: what the stack's compiler says of HIP; torch says another version, and rightly.
+        compiler: and of itself, ``dcc 25.10.0-0, clang 17.0.0``.
+        topology: how several devices are linked to each other, ``xgmi``, ``pcie``.
+        limits: name to figure: what a process may use, and what the host has.
+    """
 
     os: str = ""
     kernel: str = ""
     cpu: str = ""
     driver: str = ""
+    tool: str = ""
+    hip: str = ""
+    compiler: str = ""
+    topology: str = ""
+    limits: Mapping[str, float] = field(default_factory=dict)
     devices: tuple[Device, ...] = ()
 
 

@@ -22,7 +22,7 @@ class Label:
         raw: the version string as the metadata says it.
         public: the part before the label.
         local: the label itself, as written; empty when there is none.
-        stack: ``dtk2604``, ``rocm6.4``, ``cu130``, ``cpu``; None when not named.
+        stack: ``dtk2604``, ``rocm6.4``, ``cu130``, ``nv24.08``, ``cpu``; None when not named.
         release: DTK release as ``(yymm, patch)``, the only order DTK releases have; None elsewhere.
         torch: the torch release a build belongs to, ``2.10.0``; None when not named.
         abi: libstdc++ CXX11 ABI, 0 or 1; None when not named.
@@ -57,8 +57,10 @@ _TORCH_SHORT = re.compile(r"(?:^|[.+_-])torch(\d)(\d)(?=$|[._+-])")
 _TORCH_DOTTED = re.compile(r"(?:^|[.+_-])torch(\d\.\d{1,2}(?:\.\d{1,2})?)(?=$|[._+-])")
 _ABI = re.compile(r"(?:^|[.+_-])abi([01])(?=$|[._+-])")
 _DAS = re.compile(r"(?:^|[.+_-])das(\d+(?:\.\d{1,2})?)?(?=$|[._+-])")
-_ROCM = re.compile(r"(?:^|[.+_-])(rocm\d+(?:\.\d{1,2})*)(?=$|[._+-])")
+_ROCM = re.compile(r"(?:^|[.+_-])(rocm\d+(?:\.\d{1,2})*|rocmsdk\d{8})(?=$|[._+-])")
 _CUDA = re.compile(r"(?:^|[.+_-])(cu\d{2,4})(?=$|[._+-])")
+# NVIDIA's builds for Jetson and its images by year and month, and what is made for one image
+_NV = re.compile(r"(?:^|[.+_-])(nv\d{2}\.\d{2}|ngcpytorch\d{4})(?=$|[._+-])")
 _CPU = re.compile(r"^cpu(?=$|[._+-])")
 _STAMP = re.compile(r"(?:^|[.+_-])(20\d{6}|20\d{10}|2\d{9})(?=$|[._+-])")
 _COMMIT_NAMED = re.compile(r"(?:^|[.+_-])(?:git|g)([0-9a-f]{6,12}|[0-9a-f]{40})(?=$|[._+-])")
@@ -105,7 +107,7 @@ def _stack(text: str) -> tuple[str | None, tuple[int, int] | None, str]:
         year, month, patch = found.groups()
         month = month.zfill(2)
         return f"dtk{year}{month}{patch or ''}", (int(year + month), int(patch or 0)), rest
-    for pattern in (_ROCM, _CUDA):
+    for pattern in (_ROCM, _CUDA, _NV):
         found, rest = _take(pattern, text)
         if found:
             return found[1], None, rest

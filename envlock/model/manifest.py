@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import yaml
@@ -16,12 +16,15 @@ from envlock.model.facts import Device, Finding, Machine
 from envlock.model.reading import Node
 from envlock.model.wheels import is_file_name
 
-SCHEMA = "1.0"
+SCHEMA = "1.1"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 #: A document between these marks is whole: one cut off between two lines would still be YAML.
 _START, _END = "---\n", "...\n"
 _HINT = "make it again with 'envlock snapshot', or name another one with --manifest"
-_MACHINE = ("os", "kernel", "cpu", "driver")
+_MACHINE = ("os", "kernel", "cpu", "driver", "tool", "hip", "compiler", "topology")
+_STACK = ("tag", "root", "release")
+_DEVICE_TEXTS = ("name", "architecture", "features", "bus", "link", "driver")
+_DEVICE_FIGURES = ("memory_mib", "compute_units", "wavefront", "clock_mhz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +140,7 @@ def _dump_distribution(dist: Distribution) -> dict[str, Any]:
         protected=dist.protected,
         editable=dist.editable,
         reason=dist.reason,
+        module=dict(dist.module) or None,
         requires=list(dist.requires),
         content=dist.content,
         files=dist.files if counted else None,
@@ -161,9 +165,16 @@ def _dump_finding(finding: Finding) -> dict[str, str]:
 
 
 def _dump_machine(machine: Machine) -> dict[str, Any]:
-    devices = [_without_empty(name=d.name, memory_mib=d.memory_mib) for d in machine.devices]
     facts = {name: getattr(machine, name) for name in _MACHINE}
-    return _without_empty(**facts, devices=devices)
+    limits = {k: int(v) if v == int(v) else v for k, v in machine.limits.items()} or None
+    return _without_empty(**facts, limits=limits, devices=[*map(_dump_device, machine.devices)])
+
+
+def _dump_device(device: Device) -> dict[str, Any]:
+    known = {item.name: getattr(device, item.name) for item in fields(device)}
+    unknown: tuple[Any, ...] = ("", None)
+    figures = {name: known[name] or None for name in _DEVICE_FIGURES}  # of nothing that is real
+    return {k: v for k, v in {**known, **figures}.items() if v not in unknown}
 
 
 def to_document(manifest: Manifest) -> dict[str, Any]:
@@ -175,7 +186,7 @@ def to_document(manifest: Manifest) -> dict[str, Any]:
         "created": manifest.created,
         "tool": manifest.tool,
         "profile": manifest.profile,
-        "stack": _FlowMap(_without_empty(tag=stack.tag, root=stack.root, release=stack.release)),
+        "stack": _FlowMap(_without_empty(**{name: getattr(stack, name) for name in _STACK})),
         "target": {
             "python": target.python,
             "markers": dict(target.markers),
@@ -195,11 +206,19 @@ def dump(manifest: Manifest) -> str:
 
 def _read_machine(node: Node) -> Machine:
     facts = {name: node.get(name).text("") for name in _MACHINE}
-    return Machine(**facts, devices=node.get("devices").each(_read_device))
+    limits, devices = node.get("limits").figures(), node.get("devices").each(_read_device)
+    return Machine(**facts, limits=limits, devices=devices)
 
 
 def _read_device(node: Node) -> Device:
-    return Device(name=node.get("name").text(""), memory_mib=node.get("memory_mib").integer(0))
+    numa, bf16 = node.get("numa"), node.get("bf16")
+    texts = {name: node.get(name).text("") for name in _DEVICE_TEXTS}
+    figures: dict[str, Any] = {name: node.get(name).integer(0) for name in _DEVICE_FIGURES}
+    return Device(
+        **{**figures, **texts},
+        numa=numa.integer() if numa.present else None,
+        bf16=bf16.boolean() if bf16.present else None,
+    )
 
 
 def _read_wheel(node: Node) -> WheelRef | None:
@@ -260,6 +279,7 @@ def _read_distribution(node: Node) -> Distribution:
         bytes=node.get("bytes").integer(0),
         executable=node.get("executable").texts(),
         wheel=_read_wheel(node.get("wheel")),
+        module=tuple(node.get("module").mapping().items()),
         editable=node.get("editable").boolean(False),
         reason=node.get("reason").text(""),
     )
@@ -328,7 +348,7 @@ def load(text: str, file: str = "") -> Manifest:
         created=node.get("created").text(),
         tool=node.get("tool").text(),
         profile=node.get("profile").text(),
-        stack=Stack(**{key: stack.get(key).text("") for key in ("tag", "root", "release")}),
+        stack=Stack(**{key: stack.get(key).text("") for key in _STACK}),
         target=_read_target(node.get("target")),
         machine=_read_machine(machine),
         health=node.get("health").each(_read_finding),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+
+from packaging.utils import canonicalize_name
 
 from envlock.model.label import parse_label
 from envlock.model.reading import Node
@@ -43,8 +45,15 @@ class Profile:
         title: for people.
         labels: regular expressions searched in the local version; a match is a vendor signal.
         names: canonical names that are protected even without a signal.
+        public: names that are protected too, though an index gives them back: they are no sign that
+            something was replaced.
+        known_by: names of which one tells that an image is this vendor's.
         roots: folders where the stack is installed, first found wins.
         root_variables: environment variables that name the root, before ``roots``.
+        root_signs: patterns below the root, one of which is there in a stack of this vendor; asked
+            of a root that a variable names, since vendors share variables.
+        companions: folders outside the root without which the stack does not work.
+        module_names: what the stack is called in a module system, a regular expression.
         release_files: files below the root whose first line is the stack's release.
         env_script: shell script, relative to the root, that activates the stack; may be empty.
         device: how checks name the device: ``cuda`` or ``cpu``.
@@ -61,8 +70,13 @@ class Profile:
     title: str
     labels: tuple[str, ...]
     names: tuple[str, ...]
+    public: tuple[str, ...] = ()
+    known_by: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
     root_variables: tuple[str, ...] = ()
+    root_signs: tuple[str, ...] = ()
+    companions: tuple[str, ...] = ()
+    module_names: str = ""
     release_files: tuple[str, ...] = ()
     env_script: str = ""
     device: str = "cuda"
@@ -88,32 +102,51 @@ def read_profile(node: Node) -> Profile:
     """A profile from its document.
 
     Raises:
-        UnusableInput: a value is missing or of the wrong kind, or a label pattern does not compile.
+        UnusableInput: a value is missing or of the wrong kind, a pattern does not compile, or there
+            is a key that no profile has; the message names its path.
     """
+    node.only(*(item.name for item in fields(Profile)))
     for pattern in node.get("labels").items():
         _expression(pattern)
     return Profile(
         name=node.get("name").text(),
         title=node.get("title").text(),
         labels=node.get("labels").texts(),
-        names=node.get("names").texts(),
-        roots=node.get("roots").texts(),
+        names=node.get("names").each(_read_name),
+        public=node.get("public").each(_read_name),
+        known_by=node.get("known_by").each(_read_name),
+        roots=node.get("roots").each(_read_folder),
         root_variables=node.get("root_variables").texts(),
+        root_signs=node.get("root_signs").texts(),
+        companions=node.get("companions").each(_read_folder),
+        module_names=_expression(node.get("module_names"), ""),
         release_files=node.get("release_files").texts(),
         env_script=node.get("env_script").text(""),
         device=node.get("device").choice("cuda", "cpu"),
         architectures=node.get("architectures").texts(),
         unsupported=node.get("unsupported").texts(),
         tools=node.get("tools").texts(),
-        tool_folders=node.get("tool_folders").texts(),
+        tool_folders=node.get("tool_folders").each(_read_folder),
         visible=node.get("visible").text("CUDA_VISIBLE_DEVICES"),
         peaks=node.get("peaks").each(_read_peaks),
         runtime=read_runtime(node.get("runtime")),
     )
 
 
-def _expression(node: Node) -> str:
-    text = node.text()
+def _read_name(node: Node) -> str:
+    """As people write it: ``Flash_Attn`` is ``flash-attn``."""
+    return canonicalize_name(node.text())
+
+
+def _read_folder(node: Node) -> str:
+    path = node.text()
+    if not path.startswith("/"):
+        raise node.bad("an absolute path")
+    return path
+
+
+def _expression(node: Node, default: str | None = None) -> str:
+    text = node.text(default)
     try:
         re.compile(text)
     except re.error as error:
@@ -122,6 +155,7 @@ def _expression(node: Node) -> str:
 
 
 def _read_peaks(node: Node) -> Peaks:
+    node.only(*(item.name for item in fields(Peaks)))
     return Peaks(
         name=_expression(node.get("name")),
         compute_units=node.get("compute_units").integer(0),
@@ -140,19 +174,25 @@ def _figures(node: Node) -> dict[str, float]:
 
 
 def choose_profile(
-    profiles: Iterable[Profile], versions: Iterable[str], roots: Iterable[str]
+    profiles: Iterable[Profile], installed: Mapping[str, str], present: Collection[str]
 ) -> str:
-    """The profile for ``--profile auto``: most labels recognised, then an existing root.
+    """The profile for ``--profile auto``: a distribution that tells, then most labels recognised,
+    then a stack or a tool that is there.
 
     Args:
         profiles: in order of preference.
-        versions: versions of the installed distributions.
-        roots: names of the profiles whose stack root exists on this machine.
+        installed: canonical name of each installed distribution to its version.
+        present: names of the profiles whose stack or tool exists on this machine.
 
     Returns:
         The profile's name; ``cpu`` when nothing speaks for any.
     """
-    known, present = list(versions), set(roots)
-    ranked = [(sum(p.knows_label(v) for v in known), p.name in present, p.name) for p in profiles]
-    best = max(ranked, key=lambda row: row[:2], default=(0, False, "cpu"))
-    return best[2] if best[0] or best[1] else "cpu"
+    best, name = (False, 0, False), "cpu"
+    for one in profiles:
+        told = any(known in installed for known in one.known_by)
+        labels = sum(map(one.knows_label, installed.values()))
+        # a profile that is known by a distribution is nobody's without it
+        rank = (told, labels if told or not one.known_by else 0, one.name in present)
+        if rank > best:
+            best, name = rank, one.name
+    return name

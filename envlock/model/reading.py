@@ -49,6 +49,16 @@ class Node:
         path = f"{self.path}.{key}" if self.path else key
         return Node(self.value.get(key), path, self.file, self.hint)
 
+    def only(self, *keys: str) -> None:
+        """Refuses keys that nobody reads: a key with a slip in it would do nothing, and say so to
+        nobody."""
+        if not isinstance(self.value, Mapping):
+            raise self.bad("a mapping")
+        for key in self.value:
+            if key not in keys:
+                where = ": ".join(filter(None, (self.file, self.get(str(key)).path)))
+                raise UnusableInput(f"{where}: no such key", f"one of {', '.join(sorted(keys))}")
+
     @property
     def present(self) -> bool:
         return self.value is not None
@@ -129,3 +139,18 @@ class Node:
         if not isinstance(self.value, Mapping):
             raise self.bad("a mapping")
         return {str(key): self.get(str(key)).text() for key in self.value}
+
+    def figures(self) -> dict[str, float]:
+        """A mapping of text to numbers, zero or more; whole ones stay whole; missing is empty."""
+        if self.value is None:
+            return {}
+        if not isinstance(self.value, Mapping):
+            raise self.bad("a mapping")
+        return {str(key): self.get(str(key)).figure() for key in self.value}
+
+    def figure(self) -> float:
+        """A number, zero or more; a whole one stays whole."""
+        value = self.number()
+        if not 0 <= value < float("inf"):
+            raise self.bad("a number, zero or more")
+        return int(value) if value == int(value) else value

@@ -10,6 +10,7 @@ from typing import Any
 
 from envlock.adapters.elf import is_elf
 from envlock.adapters.installed import Installed
+from envlock.adapters.limits import read_limits
 from envlock.adapters.loader import Loaded, Loader, Scope
 from envlock.adapters.machine import find_root, read_release
 from envlock.model.check import Case, Status
@@ -136,6 +137,7 @@ class Scene:
         # the children's own are others: what they run with is chosen for them
         found["variables"] = {name: self.env[name] for name in _TOLD if name in self.env}
         found["home"] = self.env.get("HOME", "")
+        found["limits"] = read_limits().document()
         return found
 
     @cached_property

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from envlock.adapters.installed import Installed
+from envlock.adapters.modules import assigned
 from envlock.model.check import Case
 from envlock.model.label import Label, parse_label
 from envlock.verify.static_ground import Scene, case_of, skipped
@@ -153,23 +153,3 @@ def _contradictions(dist: Installed, said: dict[str, object]) -> Iterator[str]:
         and torch.split(".")[: len(label.torch.split("."))] != (label.torch.split("."))
     ):
         yield f"its version file says torch {torch}, its label {label.torch}"
-
-
-def assigned(path: str) -> dict[str, object]:
-    """Names that a module gives a literal value at its top level; nothing is run."""
-    try:
-        tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, SyntaxError):
-        return {}
-    found: dict[str, object] = {}
-    for node in tree.body:
-        targets: Sequence[ast.expr] = ()
-        if isinstance(node, ast.Assign):
-            targets = node.targets
-        elif isinstance(node, ast.AnnAssign):
-            targets = (node.target,)
-        value = getattr(node, "value", None)
-        for target in targets:
-            if isinstance(target, ast.Name) and isinstance(value, ast.Constant):
-                found[target.id] = value.value
-    return found

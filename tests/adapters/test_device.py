@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,14 +15,10 @@ from envlock.adapters.device import (
     find_tool,
     summary,
     wait_until_idle,
-    with_devices,
 )
 from envlock.model.check import SAMPLES
 from envlock.model.devices import Reading
-from envlock.model.facts import Device, Machine
-from envlock.model.manifest import dump, load
 from envlock.model.profile import Profile
-from tests.support.fake_manifest import locked
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the tools are shell scripts")
 
@@ -81,33 +76,7 @@ def test_a_tool_that_says_nothing(tmp_path: Path, body: str) -> None:
     for name in ("hy-smi", "nvidia-smi"):
         tool = Tool(path=str(_put(tmp_path, name, body)), env=_env(tmp_path))
         assert tool.readings() == ()
-        assert tool.machine() == ((), "")
     assert Tool(path=str(tmp_path / "gone"), env={}).readings() == ()
-
-
-def test_the_devices_of_a_machine(tmp_path: Path) -> None:
-    row = "0, 92.31, 345, 31, 0, NVIDIA H200, 143771, 580.159.04"
-    tool = Tool(path=str(_put(tmp_path, "nvidia-smi", f"echo '{row}'")), env=_env(tmp_path))
-    assert tool.machine() == ((Device(name="NVIDIA H200", memory_mib=143771),), "580.159.04")
-    body = (
-        'case "$*" in *driver*) echo "Driver Version: 6.3.31-V1.5.0a";; '
-        '*) echo \'{"card0": {"Card Series": "BW", "vram Total Memory (MiB)": "65520"}}\';; esac'
-    )
-    tool = Tool(path=str(_put(tmp_path, "hy-smi", body)), env=_env(tmp_path))
-    assert tool.machine() == ((Device(name="BW", memory_mib=65520),), "6.3.31-V1.5.0a")
-
-
-def test_a_manifest_keeps_the_devices(tmp_path: Path) -> None:
-    row = "{}, 92.31, 345, 31, 0, NVIDIA H200, 143771, 580.159.04"
-    _put(tmp_path, "nvidia-smi", f"echo '{row.format(0)}'; echo '{row.format(1)}'")
-    profile = Profile(name="cuda", title="", labels=(), names=(), tools=("nvidia-smi",))
-    machine = with_devices(Machine(os="x"), profile, _env(tmp_path))
-    device = Device(name="NVIDIA H200", memory_mib=143771)
-    assert machine == Machine(os="x", driver="580.159.04", devices=(device, device))
-    manifest = replace(locked(), machine=machine)
-    assert load(dump(manifest)) == manifest
-    assert "0, 92" not in dump(manifest)  # nothing that moves while idle
-    assert with_devices(Machine(), profile, {"PATH": ""}) == Machine()
 
 
 def _uses(*values: float | None) -> Iterator[Reading | None]:

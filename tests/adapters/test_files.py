@@ -23,6 +23,7 @@ from envlock.adapters.files import (
     workers,
     write_whole,
 )
+from envlock.adapters.limits import usable_cpus
 
 QUARTER, WHOLE = 256 * 1024, 1024 * 1024
 SIZES = sorted(
@@ -125,18 +126,8 @@ def test_one_file(tmp_path: Path) -> None:
         sha256(tmp_path / "none")
 
 
-def test_workers_within_affinity() -> None:
-    assert 1 <= workers() <= len(os.sched_getaffinity(0))
-
-
-@pytest.mark.parametrize(
-    ("quota", "count"),
-    [("max 100000", 8), ("300000 100000", 3), ("50000 100000", 1), ("250000 100000", 2), ("x", 8)],
-)
-def test_workers_within_the_quota(monkeypatch: pytest.MonkeyPatch, quota: str, count: int) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    monkeypatch.setattr(Path, "read_text", lambda *_: quota)
-    assert workers() == count
+def test_workers_are_those_of_the_limits() -> None:
+    assert workers() == usable_cpus() <= len(os.sched_getaffinity(0))
 
 
 # --- whole or not there ---------------------------------------------------------------------

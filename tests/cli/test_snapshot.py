@@ -153,7 +153,7 @@ def test_profile(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert world.run("snapshot", "--profile", "cpu", "-o", "a.yaml") == 0
     assert read("a.yaml").profile == "cpu"
     assert world.run("snapshot", "--profile", "hygon") == 4
-    assert "dtk, cuda, cpu, auto" in capsys.readouterr().err
+    assert "dtk, rocm, cuda, ascend, cpu, auto" in capsys.readouterr().err
     assert world.run("snapshot", "--profile", "./none.yaml") == 4
 
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from envlock.model.agents import agents, properties
 from envlock.model.devices import (
     Reading,
     chosen,
+    noise,
     number,
     nvidia_devices,
     nvidia_readings,
     of_device,
+    plain,
+    smi_buses,
     smi_cards,
     smi_devices,
     smi_driver,
     smi_readings,
+    smi_version,
 )
 from envlock.model.facts import Device
 
@@ -136,6 +143,91 @@ def test_devices_and_driver() -> None:
     assert smi_driver(text) == "6.3.31-V1.5.0a"
     assert smi_driver("nothing\n") == ""
     assert smi_cards("{ not json") == {}
+
+
+NOISE = st.text(max_size=200) | st.sampled_from(
+    ['{"a":' * 13_000, "{" * 500, "0, " * 11, "HCU[0] : x: ", "9" * 5000, '{"card0": {"a": null}}']
+)
+WORDS = st.sampled_from(
+    ["", "HCU[0] : PCI Bus: ", '{"card0": {"vram Total Memory (MiB)": "', "Driver Version: ",
+     "BDFID: ", "simd_count ", "Agent 1\nDevice Type: GPU\nCompute Unit: ", "HCU Temp\n0 "]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("figure", ["9" * 5000, "\N{SUPERSCRIPT TWO}", "1e999", "-", "nan", "inf"])
+def test_figures_of_nothing(figure: str) -> None:
+    row = "0, 92.31, 345, 31, 0, NVIDIA H200, 143771, 580.159.04, 00000000:19:00.0, 9.0, 1980"
+    for place in range(11):
+        cells = row.split(", ")
+        cells[place] = figure
+        nvidia_devices(", ".join(cells))
+        nvidia_readings(", ".join(cells))
+    for text in (
+        f'{{"card0": {{"vram Total Memory (MiB)": "{figure}", "HCU use (%)": "{figure}"}}}}',
+        f'{{"card{figure}": {{}}}}',
+        f"HCU[{figure}] : vram Total Memory (MiB): {figure}",
+        f"HCU Temp HCU%\n{figure} {figure} {figure}",
+    ):
+        smi_devices(text)
+        smi_readings(text)
+
+
+@given(WORDS, NOISE, NOISE)
+def test_whatever_a_tool_says(word: str, before: str, after: str) -> None:
+    """It is an answer or none, and never an error."""
+    text = f"{before}\n{word}{after}"
+    for read in (smi_devices, smi_buses, smi_driver, smi_version, smi_readings, noise, plain,
+                 nvidia_devices, nvidia_readings, agents, properties):  # fmt: skip
+        read(text)
+
+
+def test_buses_and_versions() -> None:
+    text = 'warn\n{"card1": {"PCI Bus": "0000:B3:00.0"}, "card0": {"PCI Bus": "N/A"}}'
+    assert smi_buses(text) == {1: "0000:b3:00.0"}
+    line = "HCU[0]  : PCI Bus: 0000:09:00.0 --> SN: 01 --> OAM ID: 1"
+    assert smi_buses(line) == {0: "0000:09:00.0"}
+    names = '{"card3": {"Card Series": "b"}, "card1": {"Card Series": "a"}}'
+    assert [(one.name, one.bus) for one in smi_devices(names, text)] == [
+        ("a", "0000:b3:00.0"),
+        ("b", ""),
+    ]
+    assert noise(text) == "warn"
+    assert noise(LINE) == noise(BW) == ""
+    assert smi_version("Version 1.25.0\n") == "1.25.0"
+    assert smi_version("Version 1.24.0 2026-03-23") == "1.24.0 (2026-03-23)"
+    assert smi_version("ROCM-SMI-LIB version: 7.6.0-0.10") == "7.6.0-0.10"
+    assert smi_version("usage: hy-smi [-h]\n2026-03-23") == ""
+
+
+def test_lines_where_there_is_no_document() -> None:
+    lines = """
+HCU[0]          : Card Series: BW
+HCU[0]          : vram Total Memory (MiB): 65520
+HCU[0]          : vram Total Used Memory (MiB): 2
+GPU[1]    : VRAM Total Memory (B): 34342961152
+DCU[2] : Card Series: K100_AI
+"""
+    assert smi_devices(lines) == (
+        Device(name="BW", memory_mib=65520),
+        Device(memory_mib=32752),
+        Device(name="K100_AI"),
+    )
+    assert smi_devices(BW) == (Device(), Device())  # how many, and no more
+
+
+def test_newer_columns() -> None:
+    row = "0, 92.31, 345, 31, 0, NVIDIA H200, 143771, 580.159.04, 00000000:19:00.0, 9.0, 1980"
+    [found], driver = nvidia_devices(row)
+    assert found == Device(
+        name="NVIDIA H200", memory_mib=143771, architecture="sm_90", wavefront=32,
+        clock_mhz=1980, bus="0000:19:00.0",
+    )  # fmt: skip
+    assert driver == "580.159.04"
+    assert nvidia_readings(row)[0].power_w == 92.31
+    [found], _ = nvidia_devices(row.replace("9.0, 1980", "[N/A], [N/A]"))
+    assert (found.architecture, found.wavefront, found.clock_mhz) == ("", 0, 0)
+    [found], _ = nvidia_devices(row.replace(" 9.0,", " 12.1,"))
+    assert found.architecture == "sm_121"
 
 
 @pytest.mark.parametrize(

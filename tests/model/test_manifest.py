@@ -50,7 +50,27 @@ MANIFEST = Manifest(
         kernel="5.15.0",
         cpu="数字 C86",
         driver="6.3.31-V1.5.0a",
-        devices=(Device(name="BW", memory_mib=65520),),
+        tool="hy-smi 1.24.0 (2026-03-23)",
+        hip="6.2.0-0",
+        compiler="dcc 25.10.0-0, clang 17.0.0",
+        topology="pcie",
+        limits={"cpus": 15, "host_cpus": 128, "memory": 63350767616},
+        devices=(
+            Device(
+                name="BW",
+                memory_mib=65520,
+                compute_units=80,
+                architecture="gfx936",
+                features="sramecc+:xnack-",
+                wavefront=64,
+                clock_mhz=1500,
+                bus="0000:55:00.0",
+                link="32.0 GT/s x16",
+                numa=2,
+                driver="hycu",
+                bf16=True,
+            ),
+        ),
     ),
     health=(
         Finding(
@@ -202,7 +222,23 @@ CONTENT = "sha256:" + "0" * 64
             "distributions[2].requires[0]: expected text, found {'a': 'b'}",
         ),
         ("machine:\n", "machine: none\nother:\n", "machine: expected a mapping, found 'none'"),
-        ("schema: '1.0'", "chema: '1.0'", "schema: expected text, found nothing"),
+        ("schema: '1.1'", "chema: '1.1'", "schema: expected text, found nothing"),
+        (
+            "    numa: 2",
+            "    numa: -1",
+            "machine.devices[0].numa: expected a whole number, found '-1'",
+        ),
+        ("cpus: 15", "cpus: all", "machine.limits.cpus: expected a number, found 'all'"),
+        (
+            "cpus: 15",
+            "cpus: -1",
+            "machine.limits.cpus: expected a number, zero or more, found '-1'",
+        ),
+        (
+            "cpus: 15",
+            "cpus: inf",
+            "machine.limits.cpus: expected a number, zero or more, found 'inf'",
+        ),
         ("distributions:\n", "dists:\n", "distributions: expected a list, found nothing"),
         (
             "distributions:\n-",
@@ -260,21 +296,31 @@ def test_without_a_file_name() -> None:
 @pytest.mark.parametrize("schema", ["2.0", "0.9", "two"])
 def test_unknown_major(schema: str) -> None:
     with pytest.raises(UnusableInput) as caught:
-        load(GOLDEN.replace("schema: '1.0'", f"schema: '{schema}'"), "lock.yaml")
+        load(GOLDEN.replace("schema: '1.1'", f"schema: '{schema}'"), "lock.yaml")
     assert caught.value.message == f"lock.yaml: schema: '{schema}' is not one this envlock reads"
     assert "this envlock reads 1.x" in caught.value.hint
 
 
 @pytest.mark.parametrize(
     ("schema", "newer"),
-    [("1.0", False), ("1", False), ("1.1", True), ("1.10", True), ("1.x", False)],
+    [("1.0", False), ("1", False), ("1.1", False), ("1.2", True), ("1.10", True), ("1.x", False)],
 )
 def test_newer_minor_is_read(schema: str, newer: bool) -> None:
     """Fields of a later envlock are passed over."""
-    text = GOLDEN.replace("schema: '1.0'", f"schema: '{schema}'\nlater: field")
+    text = GOLDEN.replace("schema: '1.1'", f"schema: '{schema}'\nlater: field")
     found = load(text)
     assert is_newer_minor(found) is newer
-    assert replace(found, schema="1.0") == MANIFEST
+    assert replace(found, schema="1.1") == MANIFEST
+
+
+def test_an_older_minor_is_read() -> None:
+    """What was not known of a machine then is unknown now, and the file stays what it was."""
+    text = (Path(__file__).parent / "golden_manifest_1.0.yaml").read_text(encoding="utf-8")
+    found = load(text)
+    assert found.schema == "1.0"
+    assert found.machine.devices == (Device(name="BW", memory_mib=65520),)
+    assert found.distributions == MANIFEST.distributions
+    assert dump(found) == text
 
 
 def test_protected_and_find() -> None:

@@ -42,7 +42,13 @@ def _marked() -> list[str]:
 
 
 def test_bundled() -> None:
-    assert [profile.name for profile in bundled_profiles()] == ["dtk", "cuda", "cpu"]
+    assert [profile.name for profile in bundled_profiles()] == [
+        "dtk",
+        "rocm",
+        "cuda",
+        "ascend",
+        "cpu",
+    ]
     assert DTK.device == "cuda"
     assert CPU.device == "cpu"
     assert {"torch", "triton", "flash-attn", "vllm"} <= set(DTK.names)
@@ -108,7 +114,7 @@ def test_wrong_profile(change: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("versions", "roots", "chosen"),
+    ("versions", "present", "chosen"),
     [
         ([], [], "cpu"),
         (["2.10.0"], [], "cpu"),
@@ -116,13 +122,27 @@ def test_wrong_profile(change: dict[str, Any], message: str) -> None:
         (["2.10.0+cpu"], [], "cpu"),
         (["2.10.0+cpu", "1.0+das.dtk2604", "2.0+das.dtk2604"], [], "dtk"),
         (["1.0"], ["dtk"], "dtk"),
+        (["1.0"], ["rocm", "dtk"], "dtk"),  # a DTK has ROCm's tools too
         (["1.1+ubuntu0.2", "25.1.0+8dc45db"], [], "cpu"),
         (["2.10.0+cpu", "1.0+das.dtk2604"], ["dtk"], "dtk"),
+        (["2.9.0+rocm6.4"], ["cuda"], "rocm"),
+        (["2.9.0+rocmsdk20251116"], [], "rocm"),
+        (["2.5.0a0+872d972e41.nv24.08"], [], "cuda"),  # for Jetson
+        (["1.3.0+ngcpytorch2602"], [], "cuda"),
+        (["2.3.0a0+ebedce2"], [], "cpu"),  # of an NGC image, by nothing but a commit
     ],
 )
-def test_automatic_choice(versions: list[str], roots: list[str], chosen: str) -> None:
-    assert choose_profile([DTK, CPU], versions, roots) == chosen
+def test_automatic_choice(versions: list[str], present: list[str], chosen: str) -> None:
+    installed = {f"d{index}": version for index, version in enumerate(versions)}
+    assert choose_profile(bundled_profiles(), installed, present) == chosen
+
+
+def test_an_image_that_is_known_by_a_distribution() -> None:
+    installed = {"torch": "2.8.0+cpu", "torchvision": "0.23.0+cpu", "torch-npu": "2.8.0"}
+    assert choose_profile(bundled_profiles(), installed, []) == "ascend"
+    del installed["torch-npu"]
+    assert choose_profile(bundled_profiles(), installed, []) == "cpu"
 
 
 def test_no_profiles() -> None:
-    assert choose_profile([], ["1.0+das"], []) == "cpu"
+    assert choose_profile([], {"a": "1.0+das"}, []) == "cpu"

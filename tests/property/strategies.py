@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from envlock.model.dist import ORIGINS, Distribution, WheelRef
-from envlock.model.facts import Finding, Machine
+from envlock.model.facts import Device, Finding, Machine
 from envlock.model.manifest import LockedTarget, Manifest, Stack
 from envlock.model.wheels import is_file_name
 
@@ -54,6 +54,7 @@ distributions = st.builds(
     bytes=sizes,
     executable=several(texts),
     wheel=st.none() | wheels,
+    module=st.dictionaries(texts, texts, max_size=2).map(lambda found: tuple(found.items())),
     editable=st.booleans(),
     reason=texts,
 )
@@ -76,6 +77,36 @@ targets = st.builds(
     paths=st.dictionaries(texts, texts, max_size=3),
 )
 
+devices = st.builds(
+    Device,
+    name=texts,
+    memory_mib=sizes,
+    compute_units=sizes,
+    architecture=texts,
+    features=texts,
+    wavefront=sizes,
+    clock_mhz=sizes,
+    bus=texts,
+    link=texts,
+    numa=st.none() | st.integers(0, 64),
+    driver=texts,
+    bf16=st.sampled_from([None, True, False]),
+)
+
+machines = st.builds(
+    Machine,
+    os=texts,
+    kernel=texts,
+    cpu=texts,
+    driver=texts,
+    tool=texts,
+    hip=texts,
+    compiler=texts,
+    topology=texts,
+    limits=st.dictionaries(texts, sizes | st.floats(0, 1e6).map(lambda n: round(n, 3)), max_size=3),
+    devices=st.lists(devices, max_size=2).map(tuple),
+)
+
 manifests = st.builds(
     Manifest,
     name=texts,
@@ -84,7 +115,7 @@ manifests = st.builds(
     profile=texts,
     stack=st.builds(Stack, tag=texts, root=texts, release=texts),
     target=targets,
-    machine=st.builds(Machine, os=texts, kernel=texts, cpu=texts),
+    machine=machines,
     health=st.lists(findings, max_size=2).map(tuple),
     distributions=st.lists(distributions, max_size=3).map(tuple),
 )
