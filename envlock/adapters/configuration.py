@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import importlib
 import os
 import re
@@ -59,7 +60,16 @@ def uv_files(env: Mapping[str, str], *, ignored: bool = False, named: str = "") 
     *machine, person = config_folders(env)
     shared = [os.path.join(folder, "uv", "uv.toml") for folder in machine]
     found = _existing(["/etc/uv/uv.toml", *shared, os.path.join(person, "uv", "uv.toml")])
-    return [*found, *_project_file(os.getcwd())]
+    here = working_folder()
+    return [*found, *(_project_file(here) if here else [])]
+
+
+def working_folder() -> str:
+    """Where this process works; empty where that folder is gone."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
 
 
 def pip_tools_files(*, ignored: bool = False, named: str = "") -> list[File]:
@@ -105,6 +115,18 @@ def read_toml(files: Iterable[File]) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def is_lock(path: str) -> bool:
     """Whether pip and uv read a file as a lock (PEP 751), by its name."""
     return bool(re.fullmatch(r"pylock(\.[^.]+)?\.toml", os.path.basename(path)))
+
+
+def unreadable(tool: str, path: str, text: str) -> str:
+    """Why ``pip`` or ``uv`` cannot read one of its files; empty when it can."""
+    if tool == "pip":
+        try:
+            configparser.RawConfigParser().read_string(text, path)
+        except configparser.Error as error:
+            return " ".join(str(error).split())
+        return ""
+    said = [line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
+    return "it is not TOML" if said and not parse_toml(text) else ""
 
 
 def parse_toml(text: str) -> dict[str, Any]:

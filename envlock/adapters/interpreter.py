@@ -18,6 +18,7 @@ from envlock.errors import ProgramFailed, UnusableInput
 from envlock.model.facts import Layout, TagFacts, Target, supported_tags
 
 _PROBE_SECONDS = 60.0
+_GRACE = 2.0  # it has nothing to put right
 _NEEDED = "envlock needs a working Python 3.8 or newer; name one with --python PATH"
 
 
@@ -46,11 +47,11 @@ def find_python(option: str | None, env: Mapping[str, str]) -> Named:
         return Named(_python_in(option), "--python")
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         prefix = env.get(variable)
-        if prefix and not _is_own(os.path.join(prefix, "bin", "python")):
+        if prefix and not is_own(os.path.join(prefix, "bin", "python")):
             return Named(_python_in(prefix), f"${variable}")
     for folder in env.get("PATH", "").split(os.pathsep):
         found = shutil.which("python3", path=folder) if folder else None
-        if found and not _is_own(found):
+        if found and not is_own(found):
             return Named(found, "PATH")
     raise UnusableInput(
         "target: no Python found",
@@ -58,7 +59,7 @@ def find_python(option: str | None, env: Mapping[str, str]) -> Named:
     )
 
 
-def _is_own(path: str) -> bool:
+def is_own(path: str) -> bool:
     """Whether this is the Python of envlock's own environment (compared by folder: in a venv the
     file is a link to the one it was made from)."""
     return os.path.realpath(os.path.dirname(path)) == os.path.realpath(
@@ -82,8 +83,11 @@ def _python_in(named: str) -> str:
     return path
 
 
-def read_target(named: Named, env: Mapping[str, str]) -> Target:
+def read_target(named: Named, env: Mapping[str, str], seconds: float = _PROBE_SECONDS) -> Target:
     """Asks the target's Python about itself.
+
+    Args:
+        seconds: until it is taken to hang.
 
     Raises:
         UnusableInput: it does not run, gives no answer, or is a Python that envlock cannot read.
@@ -94,7 +98,7 @@ def read_target(named: Named, env: Mapping[str, str]) -> Target:
         quiet = {**env, "PYTHONDONTWRITEBYTECODE": "1"}
         command = [named.path, script, answer]
         try:
-            done = process.run(command, env=quiet, timeout=_PROBE_SECONDS)
+            done = process.run(command, env=quiet, timeout=seconds, grace=_GRACE)
         except ProgramFailed as error:
             raise UnusableInput(f"target: {error.message}", _NEEDED) from error
         try:

@@ -8,7 +8,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,20 +86,20 @@ def reachable(urls: Iterable[str], seconds: float = PROBE_SECONDS) -> bool:
         seconds: for a host that gives no sign of life; it may be four times as long for one that
             took the connection, and three seconds more on a machine that has no time for us.
     """
-    wanted = {server for url in urls if (server := _Server.of(url))}
+    wanted = {server for url in urls if (server := Server.of(url))}
     if not has_route():
         wanted = {server for server in wanted if server.local}
     if any(server.scheme == "https" for server in wanted):
         import ssl  # noqa: F401 - 27 ms on an idle machine: before anybody looks at the clock
     questions = [_Question(server, seconds * _TAKEN + _STARVED) for server in wanted]
     answers: Queue[bool] = Queue()
-    started, starved = time.monotonic(), _run_delays()
+    started, starved = time.monotonic(), starvation()
     for question in questions:
         threading.Thread(target=question.ask, args=(answers,), daemon=True).start()
     left = len(questions)
     while left:
         open_way = any(question.taken for question in questions)
-        limit = seconds * (_TAKEN if open_way else 1) + min(_delayed(starved), _STARVED)
+        limit = seconds * (_TAKEN if open_way else 1) + min(starved(), _STARVED)
         patience = started + limit - time.monotonic()
         try:
             if answers.get(timeout=max(0.0, patience)):
@@ -109,6 +109,12 @@ def reachable(urls: Iterable[str], seconds: float = PROBE_SECONDS) -> bool:
             if patience <= 0:  # else there may be more of it by now
                 return False
     return False
+
+
+def starvation() -> Callable[[], float]:
+    """What tells, from now on, for how many seconds this process was ready and did not run."""
+    before = _run_delays()
+    return lambda: _delayed(before)
 
 
 def _run_delays() -> dict[str, int]:
@@ -128,13 +134,20 @@ def _delayed(before: Mapping[str, int]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Server:
+class Server:
+    """Whom a URL names.
+
+    Attributes:
+        host: empty where the URL has none.
+        port: the scheme's own where the URL has none.
+    """
+
     scheme: str
     host: str
     port: int
 
     @classmethod
-    def of(cls, url: str) -> _Server | None:
+    def of(cls, url: str) -> Server | None:
         """The server of a URL; None for a text that only begins like one."""
         try:
             parts = urlsplit(url)
@@ -148,6 +161,7 @@ class _Server:
 
     @property
     def local(self) -> bool:
+        """Whether it is this machine."""
         return self.host in _LOOPBACK
 
 
@@ -158,7 +172,7 @@ class _Question:
         taken: whether a server elsewhere has taken the connection and said nothing yet.
     """
 
-    def __init__(self, server: _Server, seconds: float) -> None:
+    def __init__(self, server: Server, seconds: float) -> None:
         self.taken = False
         self._server, self._seconds = server, seconds
 
@@ -176,7 +190,7 @@ class _Question:
         answers.put(spoke)
 
 
-def _first_words(server: _Server) -> bytes:
+def _first_words(server: Server) -> bytes:
     """What any server has an answer to. Nothing is asked for and nothing believed: the beginning
     of a TLS handshake, which needs no certificate yet, or a request about the server itself."""
     if server.scheme == "https":

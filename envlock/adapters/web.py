@@ -101,10 +101,10 @@ class Web:
 
     def _ask(self, url: str, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
         seconds = self.settings.timeout or SECONDS
-        sent = {"User-Agent": f"envlock/{__version__}", **headers, **self._credentials(url)}
+        sent = {"User-Agent": f"envlock/{__version__}", **headers, **self.credentials(url)}
         try:
             return self._pool(url).request(
-                "GET", _without_user(url), headers=sent, preload_content=False, retries=False,
+                "GET", without_user(url), headers=sent, preload_content=False, retries=False,
                 redirect=False, timeout=urllib3.Timeout(connect=seconds, read=seconds),
             )  # fmt: skip
         except (HTTPError, OSError, ValueError) as error:
@@ -113,32 +113,35 @@ class Web:
     # ------------------------------------------------------------------ who and through what
 
     def _pool(self, url: str) -> urllib3.PoolManager:
-        parts = urlsplit(url)
-        proxy = self._proxy(parts.scheme, parts.hostname or "")
-        trusted = {parts.hostname, f"{parts.hostname}:{parts.port}"} & set(self.settings.trusted)
-        key = (proxy, bool(trusted))
+        key = (self.proxy(url), self.trusts(url))
         if key not in self._pools:
             self._pools[key] = self._new_pool(*key)
         return self._pools[key]
 
     def _new_pool(self, proxy: str, trusted: bool) -> urllib3.PoolManager:
-        context = self._tls(trusted)
+        context = self.tls(trusted)
         if not proxy:
             return urllib3.PoolManager(ssl_context=context, maxsize=16)
         if "://" not in proxy:
             proxy = f"http://{proxy}"
-        user = _user_of(proxy)
-        headers = make_headers(proxy_basic_auth=user) if user else None
+        headers = proxy_login(proxy) or None
         try:
             return urllib3.ProxyManager(
-                _without_user(proxy), proxy_headers=headers, ssl_context=context, maxsize=16
+                without_user(proxy), proxy_headers=headers, ssl_context=context, maxsize=16
             )
         except (HTTPError, ValueError) as error:
             raise UnusableInput(
                 f"proxy: '{shown(proxy)}' cannot be used: {error}", "name an http or https proxy"
             ) from error
 
-    def _tls(self, trusted: bool) -> ssl.SSLContext:
+    def trusts(self, url: str) -> bool:
+        """Whether the certificate of its server is taken as it is."""
+        parts = urlsplit(url)
+        return not {parts.hostname, f"{parts.hostname}:{parts.port}"}.isdisjoint(
+            self.settings.trusted
+        )
+
+    def tls(self, trusted: bool) -> ssl.SSLContext:
         """The certificates of pip's ``cert``, of the variables that other tools read, or the
         machine's own.
 
@@ -168,9 +171,11 @@ class Web:
             context.verify_mode = ssl.CERT_NONE
         return context
 
-    def _proxy(self, scheme: str, host: str) -> str:
+    def proxy(self, url: str) -> str:
+        """The URL of the proxy that a request goes through, as it was written; empty for none."""
         if self.settings.proxy:
             return self.settings.proxy
+        scheme, host = urlsplit(url).scheme, urlsplit(url).hostname or ""
         known = {
             name.lower().removesuffix("_proxy"): value
             for name, value in sorted(self.env.items())  # small letters last: they win
@@ -182,7 +187,7 @@ class Web:
             return ""
         return known.get(scheme) or known.get("all") or ""
 
-    def _credentials(self, url: str) -> dict[str, str]:
+    def credentials(self, url: str) -> dict[str, str]:
         """Those of the URL, of an index on the same server, or of netrc; never another server's."""
         same = (place for place in self._places() if _origin(place) == _origin(url))
         user = next(filter(None, map(_user_of, [url, *same])), "") or self._netrc(url)
@@ -235,7 +240,14 @@ def _user_of(url: str) -> str:
     return f"{unquote(parts.username)}:{unquote(parts.password or '')}"
 
 
-def _without_user(url: str) -> str:
+def proxy_login(proxy: str) -> dict[str, str]:
+    """The header field with the credentials of a proxy's URL; nothing where it has none."""
+    user = _user_of(proxy)
+    return make_headers(proxy_basic_auth=user) if user else {}
+
+
+def without_user(url: str) -> str:
+    """A URL without credentials and fragment, as a request names it."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment="").geturl()
 
