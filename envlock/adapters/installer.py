@@ -94,7 +94,8 @@ def hashed_requirements(wheels: Sequence[Pinned]) -> str:
     By name and not by path: a path would be written into ``direct_url.json``, and a restored
     build would then look like one that somebody installed by hand.
     """
-    return "".join(f"{w.name}=={w.version} --hash=sha256:{w.sha256}\n" for w in wheels)
+    lines = (pins([(w.name, w.version)], arbitrary=True)[0] for w in wheels)
+    return "".join(f"{p} --hash=sha256:{w.sha256}\n" for p, w in zip(lines, wheels, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -18,13 +18,14 @@ from packaging.pylock import (
     PylockValidationError,
 )
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
 
 from envlock.adapters.resolving import Pin, RemoteFile
 from envlock.errors import ProgramFailed, Refused
-from envlock.model.dist import Distribution
+from envlock.model.dist import Distribution, WheelRef
 from envlock.model.health import evaluates
+from envlock.model.label import is_version
 from envlock.model.manifest import LockedTarget
 from envlock.model.wheels import rank
 
@@ -126,15 +127,25 @@ def preferences(dists: Iterable[Distribution]) -> str:
     return _PREFERRED + tomli_w.dumps({"packages": packages})
 
 
-def lock_text(dists: Iterable[Distribution], markers: Mapping[str, str]) -> str:
-    """A lock of the wheels that lie beside it.
+def beside(wheel: WheelRef) -> str:
+    """The place of a wheel that lies beside its lock."""
+    return wheel.file
 
-    A version that PEP 440 does not know cannot stand in it: such a wheel is left out.
+
+def lock_text(
+    dists: Iterable[Distribution],
+    markers: Mapping[str, str],
+    where: Callable[[WheelRef], str] = beside,
+) -> str:
+    """A lock of wheels.
+
+    What :func:`unlockable` has a reason for is left out.
 
     Args:
         markers: of the target; a tool refuses the lock on another one.
+        where: path of a wheel from the lock's folder, with ``/``, or its URL.
     """
-    packages = [package for dist in dists if (package := _package(dist)) is not None]
+    packages = [package for dist in dists if (package := _package(dist, where)) is not None]
     python = ".".join(markers.get("python_version", "3").split(".")[:2])
     names = ("python_version", "sys_platform", "platform_machine", "implementation_name")
     clauses = [f"{name} == '{markers[name]}'" for name in names if markers.get(name)]
@@ -152,17 +163,34 @@ def _same_python(python: str) -> SpecifierSet:
     return SpecifierSet(f"=={python}.*")
 
 
-def _package(dist: Distribution) -> Package | None:
+def unlockable(dist: Distribution) -> str:
+    """Why a distribution cannot stand in a lock; empty where it can.
+
+    A reader refuses the whole lock for one wheel whose file name is not that of the package (PEP
+    751), and some vendors' are not: two ``+``, a label that the metadata does not have.
+    """
+    if not is_version(dist.version):
+        return f"'{dist.version}' is no version that PEP 440 knows"
     if dist.wheel is None:
-        return None
+        return "no wheel of it is known"
     try:
-        version = Version(dist.version)
-    except InvalidVersion:
+        name, version, *_ = parse_wheel_filename(dist.wheel.file)
+    except InvalidWheelFilename:
+        return f"'{dist.wheel.file}' is no name of a wheel that tools can read"
+    if name != canonicalize_name(dist.name) or version != Version(dist.version):
+        return f"the name of '{dist.wheel.file}' says another build than its metadata"
+    return ""
+
+
+def _package(dist: Distribution, where: Callable[[WheelRef], str]) -> Package | None:
+    if dist.wheel is None or unlockable(dist):
         return None
+    place = where(dist.wheel)
     wheel = PackageWheel(
         name=dist.wheel.file,
-        path=dist.wheel.file,
+        path=None if "://" in place else place,
+        url=place if "://" in place else None,
         size=dist.wheel.size,
         hashes={"sha256": dist.wheel.sha256},
     )
-    return Package(name=canonicalize_name(dist.name), version=version, wheels=[wheel])
+    return Package(name=canonicalize_name(dist.name), version=Version(dist.version), wheels=[wheel])

@@ -27,9 +27,14 @@ from envlock.restore.refusals import Here, Insist, Room
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the person asked for."""
+    """What the person asked for.
+
+    Attributes:
+        kept: remembered in the place of ``wheelhouse``, where that goes again; empty for nothing.
+    """
 
     wheelhouse: str | None
+    kept: str | None = None
     into: str | None = None
     only: Sequence[str] = ()
     exact: bool = False
@@ -64,7 +69,7 @@ def _wish(common: Common, target: Target, asked: Asked) -> run.Wish:
     found = wiring.need_manifest(common, target, os.fspath(folder))
     if is_newer_minor(found.manifest):
         common.screen.note(f"'{found.source}' was written by a newer envlock: read as it is known")
-    manifest = _with_known_wheels(found.manifest, os.fspath(folder))
+    manifest = with_known_wheels(found.manifest, os.fspath(folder))
     common.screen.findings(_not_remembered(common, target, manifest))
     only = tuple(name if name == "protected" else canonicalize_name(name) for name in asked.only)
     here = _here(common, target, manifest)
@@ -102,7 +107,7 @@ def _not_remembered(common: Common, target: Target, manifest: Manifest) -> list[
     return found
 
 
-def _with_known_wheels(manifest: Manifest, folder: str) -> Manifest:
+def with_known_wheels(manifest: Manifest, folder: str) -> Manifest:
     """The manifest with the wheels of the wheelhouse's own where the content is the same: a
     manifest that was written before the harvest knows no wheel."""
     from envlock.adapters.state import read_manifest
@@ -242,7 +247,7 @@ def _restore(common: Common, target: Target, wish: run.Wish, asked: Asked) -> in
         *outcome.findings,
         *_hidden(target, wish.manifest, outcome.inventory),
         *compiled,
-        *_remember(common, target, wish),
+        *_remember(common, target, wish, wish.wheelhouse if asked.kept is None else asked.kept),
     ]
     screen.findings(findings)
     screen.verdict(_amount(outcome.plan, "restored", "removed"))
@@ -261,10 +266,23 @@ def _compiled(common: Common, target: Target, plan: Plan) -> list[Finding]:
         return compile_files(target, paths, common.env)
 
 
-def _remember(common: Common, target: Target, wish: run.Wish) -> list[Finding]:
+def _remember(common: Common, target: Target, wish: run.Wish, kept: str) -> list[Finding]:
     memory = wiring.memory(common, target)
     found = [] if wish.only else memory.remember_restored(wish.manifest)
-    return [*found, *memory.remember_wheels(wish.wheelhouse)]
+    return [*found, *(memory.remember_wheels(kept) if kept else [])]
+
+
+def wheels_wanted(common: Common, target: Target, asked: Asked) -> dict[str, str]:
+    """The wheels that a restore needs, and their sha256; none where everything is right already.
+
+    Raises:
+        EnvlockError: as the restore would.
+    """
+    wish = _wish(common, target, asked)
+    run.refuse_target(target, wish)
+    _, seen, _ = _planned(common, target, wish, asked.into)
+    wheels = (dist.wheel for dist in seen.plan.wanted)
+    return {wheel.file: wheel.sha256 for wheel in wheels if wheel is not None}
 
 
 def recover(common: Common, target: Target) -> int:

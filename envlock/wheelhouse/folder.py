@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from envlock.adapters import files
+from envlock.adapters.exports import requirements_text
 from envlock.adapters.partial import try_lock
 from envlock.adapters.profiles import bundled_profiles
 from envlock.adapters.pylock import lock_text
@@ -18,7 +19,6 @@ from envlock.adapters.state import read_manifest
 from envlock.errors import EnvlockError, Refused, UnusableInput
 from envlock.model.dist import Distribution
 from envlock.model.facts import Finding
-from envlock.model.label import is_version
 from envlock.model.manifest import Manifest, dump
 from envlock.model.wheels import parse_wheel_name
 
@@ -68,22 +68,6 @@ def _clear(left: Path) -> None:
         os.close(descriptor)
 
 
-def requirements_text(manifest: Manifest) -> str:
-    """Every distribution that has a wheel, pinned and hashed, for pip and uv.
-
-    A version that PEP 440 does not know cannot stand in a requirement: a comment says so.
-    """
-    lines = ["# install with: pip install --no-index --find-links . --require-hashes -r FILE"]
-    for dist in manifest.distributions:
-        if dist.wheel is None:
-            continue
-        if not is_version(dist.version):
-            lines.append(f"# {dist.wheel.file}: '{dist.version}' is no valid version")
-        else:
-            lines.append(f"{dist.name}=={dist.version} --hash=sha256:{dist.wheel.sha256}")
-    return "\n".join(lines) + "\n"
-
-
 def sums_text(hashes: Iterable[tuple[str, str]]) -> str:
     """What ``sha256sum -c`` reads.
 
@@ -127,7 +111,7 @@ def write_papers(folder: str, manifest: Manifest) -> None:
     papers = {
         MANIFEST: dump(manifest),
         LOCK: lock_text(manifest.distributions, manifest.target.markers),
-        REQUIREMENTS: requirements_text(manifest),
+        REQUIREMENTS: requirements_text(manifest.distributions),
     }
     wheels = [dist.wheel for dist in manifest.distributions if dist.wheel is not None]
     hashes = [(wheel.file, wheel.sha256) for wheel in wheels]

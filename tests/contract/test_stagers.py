@@ -116,6 +116,16 @@ def test_content_is_that_of_the_wheels(
     assert all(dist.direct_url is None for dist in staged)
 
 
+def test_another_build_of_the_version_beside_it(
+    stager: Stager, target: Target, stage: Path, tmp_path: Path
+) -> None:
+    """A version without a label is not that of a build with one, which lies there too."""
+    right = make_wheel(tmp_path, "filelock", "3.0.0")
+    make_wheel(tmp_path, "filelock", "3.0.0+other")
+    stager.stage(pinned(right), target, str(stage), None)
+    assert [d.version for d in read_installed(target.layout.moved(str(stage)))] == ["3.0.0"]
+
+
 def test_scripts_are_for_the_target(
     stager: Stager, wheels: Sequence[Path], target: Target, stage: Path
 ) -> None:

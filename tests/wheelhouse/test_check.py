@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from envlock.adapters.exports import requirements_text
 from envlock.adapters.index_settings import IndexSettings
 from envlock.adapters.resolve_uv import UvResolver
 from envlock.adapters.resolving import Pin, Question
@@ -20,7 +21,7 @@ from envlock.model.facts import Finding, Machine, TagFacts, supported_tags
 from envlock.model.manifest import LockedTarget, Manifest, Stack, load
 from envlock.wheelhouse import enough
 from envlock.wheelhouse.check import check
-from envlock.wheelhouse.folder import parse_sums, requirements_text, sums_text, write_papers
+from envlock.wheelhouse.folder import parse_sums, sums_text, write_papers
 from envlock.wheelhouse.resolve import entry
 from tests.support.pythons import clean_env
 from tests.support.wheels import make_wheel, record_hash
@@ -320,7 +321,7 @@ def test_papers(wheels: tuple[Path, Manifest]) -> None:
     folder, manifest = wheels
     assert load((folder / "envlock.yaml").read_text()) == manifest
     text = (folder / "requirements.txt").read_text()
-    assert [line.split()[0] for line in text.splitlines()[1:]] == ["sympy==1.0", "torch==1.0"]
+    assert [line.split()[0] for line in text.splitlines()[1:]] == ["sympy===1.0", "torch===1.0"]
     claimed, odd = parse_sums((folder / "SHA256SUMS").read_text())
     assert odd == []
     assert set(claimed) == {path.name for path in folder.iterdir()} - {"SHA256SUMS"}
@@ -328,7 +329,7 @@ def test_papers(wheels: tuple[Path, Manifest]) -> None:
 
 def test_invalid_version_is_a_comment() -> None:
     wheel = WheelRef(file="a-1_x-py3-none-any.whl", sha256="0" * 64, origin="file")
-    text = requirements_text(manifest_of(Distribution(name="a", version="1-x!", wheel=wheel)))
+    text = requirements_text([Distribution(name="a", version="1-x!", wheel=wheel)])
     assert text.splitlines()[1] == "# a-1_x-py3-none-any.whl: '1-x!' is no valid version"
 
 

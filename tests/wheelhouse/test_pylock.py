@@ -45,6 +45,15 @@ def test_text() -> None:
     assert "sys_platform" in str((lock.environments or [])[0])
 
 
+def test_one_file_name_does_not_spoil_it() -> None:
+    """Two ``+``: pip and uv would refuse the lock as a whole."""
+    file = "vllm-0.3.3+das1.0+git3380931-py3-none-any.whl"
+    ref = WheelRef(file=file, sha256="2" * 64, origin="file")
+    odd = Distribution(name="vllm", version="0.3.3+git3380931", wheel=ref)
+    lock = Pylock.from_dict(tomllib.loads(lock_text([TORCH, odd], {})))
+    assert [str(package.name) for package in lock.packages] == ["torch"]
+
+
 def test_empty() -> None:
     assert Pylock.from_dict(tomllib.loads(lock_text([], {}))).packages == []
 
