@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Annotated
@@ -11,6 +11,19 @@ from typing import Annotated
 import typer
 
 from envlock.cli.show import Screen
+
+#: Where the facts of the machine are read; tests put recorded machines elsewhere.
+ROOT = "/"
+
+
+def one_of(*words: str) -> Callable[[str], list[str]]:
+    """What a shell offers where the value of an option is being typed."""
+
+    def offered(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return offered
+
 
 Python = Annotated[
     str | None,
@@ -38,12 +51,14 @@ Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="More detail.")]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
-    """What every command knows: where the words go, which target was named, the environment."""
+    """What every command knows: where the words go, which target was named, the environment, and
+    where the machine's files are."""
 
     screen: Screen
     python: str | None = None
     manifest: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    root: str = "/"
 
     @property
     def named_manifest(self) -> str | None:
@@ -67,7 +82,7 @@ def common(
     """The shared options of one run."""
     env = dict(os.environ)
     screen = Screen(json=json, quiet=quiet, verbose=verbose, color="NO_COLOR" not in env)
-    return Common(screen=screen, python=python, manifest=manifest, env=env)
+    return Common(screen=screen, python=python, manifest=manifest, env=env, root=ROOT)
 
 
 def now() -> str:

@@ -1,17 +1,20 @@
 """The only module that prints.
 
 What a command says goes to standard output, unless ``--json`` puts one document there; notes,
-findings, progress and errors go to standard error. Everything printed passes the mask.
+findings, progress and errors go to standard error. Everything printed passes the mask. Sentences
+are English until they are printed here; the document of ``--json`` stays so.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from io import TextIOWrapper
 from typing import Any, Protocol
 
 from envlock.errors import EnvlockError
@@ -21,6 +24,24 @@ from envlock.model.masking import mask
 SCHEMA = "1.0"
 _LONG = 50_000_000  # bytes from which on a transfer is worth a line now and then
 _MARKS = {"error": "error", "warning": "warning", "info": "note"}
+
+
+def _same(text: str) -> str:
+    return text
+
+
+_said: Callable[[str], str] = _same
+
+
+def speak(translate: Callable[[str], str] | None) -> None:
+    """Makes everything that is shown from now on pass through ``translate``; None is English.
+
+    A terminal that has no letters for a language shows question marks, and nothing ends for it.
+    """
+    global _said
+    _said = translate or _same
+    if translate is not None and isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 class Advance(Protocol):
@@ -52,32 +73,38 @@ class Screen:
     def say(self, text: str) -> None:
         """Something for the person who asked; silent with ``-q``."""
         if not self.quiet:
-            self._write(text, error=False)
+            self._write(_said(text), error=False)
 
     def verdict(self, text: str) -> None:
         """The line that answers; shown even with ``-q``."""
-        self._write(text, error=False)
+        self._write(_said(text), error=False)
+
+    def paper(self, text: str) -> None:
+        """A file for another tool: every byte of it as that tool reads it, in no language."""
+        self._write(text.rstrip("\n"), error=False)
 
     def note(self, text: str) -> None:
         """envlock's own voice beside another tool's output."""
-        self._write(f"envlock: {text}", error=True)
+        self._write(f"envlock: {_said(text)}", error=True)
 
     def target(self, target: Target) -> None:
         """Which target is about to be changed."""
         where = f"{target.layout.prefix} (Python {target.python}, from {target.source})"
         if not self.quiet:
-            self._write(f"target: {where}", error=True)
+            self._write(_said(f"target: {where}"), error=True)
 
     def findings(self, findings: Iterable[Finding]) -> None:
         """One finding a line, its hint below it; notes only when asked for details."""
         for finding in findings:
             if finding.level == "info" and not self.verbose:
                 continue
-            head = f"{_MARKS[finding.level]}: {finding.subject}: {finding.what}"
-            why = f" ({finding.why})" if finding.why else ""
-            self._write(f"{self._paint(head, finding.level)}{why} [{finding.code}]", error=True)
+            mark = _said(_MARKS[finding.level])
+            head = f"{mark}: {_said(finding.subject)}: {_said(finding.what)}"
+            why = f" ({_said(finding.why)})" if finding.why else ""
+            text = _between_words(f"{head}{why} [{finding.code}]")
+            self._write(self._paint(text, finding.level), error=True)
             if finding.hint:
-                self._write(f"  hint: {finding.hint}", error=True)
+                self._write(f"  {_said('hint')}: {_said(finding.hint)}", error=True)
 
     def _paint(self, text: str, level: str) -> str:
         shown = {"error": "31", "warning": "33"}.get(level)
@@ -89,7 +116,8 @@ class Screen:
     def mark(self, text: str, level: str) -> str:
         """A word for :meth:`say` in the colour of its level, where that goes to a terminal."""
         stream = sys.stderr if self.json else sys.stdout
-        shown = {"good": "32", "warning": "33", "error": "31", "quiet": "2"}.get(level)
+        colors = {"good": "32", "warning": "33", "error": "31", "quiet": "2", "head": "1"}
+        shown = colors.get(level)
         if shown is None or not (self.color and stream.isatty()):
             return text
         return f"\x1b[{shown}m{text}\x1b[0m"
@@ -98,10 +126,34 @@ class Screen:
         """Columns, left aligned, two spaces between them."""
         if not rows:
             return
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        for row in rows:
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            self.say("  ".join(cells).rstrip())
+        said = [[_said(cell) for cell in row] for row in rows]
+        widths = [max(columns(row[i]) for row in said) for i in range(len(rows[0]))]
+        for row in said if not self.quiet else ():
+            cells = (
+                cell + " " * (width - columns(cell))
+                for cell, width in zip(row, widths, strict=True)
+            )
+            self._write("  ".join(cells).rstrip(), error=False)
+
+    def sections(self, found: Iterable[tuple[str, Sequence[tuple[str, str]]]]) -> None:
+        """Titles with names and values below them, all names in one column.
+
+        A value goes on below itself where the window ends; in a file no line ends early.
+        """
+        stream = sys.stderr if self.json else sys.stdout
+        width = shutil.get_terminal_size().columns if stream.isatty() else 0
+        said = [
+            (_said(title), [(_said(name), _said(value)) for name, value in rows])
+            for title, rows in found
+            if rows
+        ]
+        room = 4 + max((columns(name) for _, rows in said for name, _ in rows), default=0)
+        for number, (title, rows) in enumerate(said if not self.quiet else ()):
+            lines = [self.mark(title, "head")]
+            for name, value in rows:
+                start = f"  {name}" + " " * (room - 2 - columns(name))
+                lines.append(f"\n{' ' * room}".join(_wrapped(start, value, width, room)))
+            self._write("\n".join([*[""] * bool(number), *lines]), error=False)
 
     @contextmanager
     def progress(self, title: str, total: int | None = None) -> Iterator[Advance]:
@@ -109,10 +161,10 @@ class Screen:
         if self.quiet:
             yield lambda count, /: None
         elif not sys.stderr.isatty():
-            self._write(f"{title} …", error=True)
+            self._write(f"{_said(title)} …", error=True)
             yield lambda count, /: None
         else:
-            with _bar(title, total, self.color) as advance:
+            with _bar(_said(title), total, self.color) as advance:
                 yield advance
 
     @contextmanager
@@ -121,11 +173,11 @@ class Screen:
         if self.quiet:
             yield lambda count, /: None
         elif sys.stderr.isatty():
-            with _bar(title, total, self.color, in_bytes=True) as advance:
+            with _bar(_said(title), total, self.color, in_bytes=True) as advance:
                 yield advance
         else:
             known = f", {size(total)}" if total else ""
-            self._write(f"{title}{known} …", error=True)
+            self._write(f"{_said(title)}{known} …", error=True)
             yield _Tenths(self, total).advance
 
     @contextmanager
@@ -134,7 +186,7 @@ class Screen:
         if self.quiet or not sys.stderr.isatty():
             yield
             return
-        line = _Line(f"envlock: {what} …")
+        line = _Line(f"envlock: {_said(what)} …")
         timer = threading.Timer(seconds, line.show)
         timer.daemon = True
         timer.start()
@@ -161,9 +213,9 @@ class Screen:
 
     def error(self, command: str, error: EnvlockError) -> None:
         """The one form of an error, and its document with ``--json``."""
-        print(mask(f"error: {error.message}"), file=sys.stderr)
+        print(mask(f"{_said('error')}: {_said(error.message)}"), file=sys.stderr)
         if error.hint:
-            print(mask(f"hint: {error.hint}"), file=sys.stderr)
+            print(mask(f"{_said('hint')}: {_said(error.hint)}"), file=sys.stderr)
         finding = Finding(
             code=type(error).__name__, subject=command, what=error.message, hint=error.hint,
             level="error",
@@ -204,7 +256,8 @@ class _Tenths:
         self.done += count
         if self.total and self.total >= _LONG and self.done * 10 // self.total > self.said:
             self.said = self.done * 10 // self.total
-            self.screen._write(f"  {size(self.done)} of {size(self.total)}", error=True)
+            done = f"  {size(self.done)} of {size(self.total)}"
+            self.screen._write(_said(done), error=True)
 
 
 @contextmanager
@@ -236,6 +289,40 @@ def _bar(
             progress.advance(task, count)
 
         yield advance
+
+
+def _between_words(text: str) -> str:
+    """A sentence as standard error's terminal shows it: it ends lines in the middle of words.
+
+    Hints stay one line each, since they are copied; so do languages without spaces.
+    """
+    if not sys.stderr.isatty() or columns(text) != len(text):
+        return text
+    from textwrap import fill
+
+    width = max(20, shutil.get_terminal_size().columns)
+    return fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _wrapped(start: str, value: str, width: int, room: int) -> list[str]:
+    """A line, and what of it has to go on below; 0 is a window without an end."""
+    if not width or columns(value) <= width - room:
+        return [f"{start}{value}".rstrip()]
+    from textwrap import wrap
+
+    first, *rest = wrap(
+        value, max(20, width - room), break_long_words=False, break_on_hyphens=False
+    )
+    return [f"{start}{first}", *rest]
+
+
+def columns(text: str) -> int:
+    """How wide a terminal shows a text."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import east_asian_width
+
+    return sum(1 + (east_asian_width(letter) in "WF") for letter in text)
 
 
 def size(count: int) -> str:
