@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.download import download
+from benchmarks.fleet import fleet
 from benchmarks.installs import Installs, steps
 from benchmarks.kit import kit
 from benchmarks.measure import Contest, command, envlock, shell
@@ -123,9 +124,7 @@ class Bench:
     def restore(self) -> None:
         """A whole environment into an empty venv, and repairs."""
         self.harvest()
-        for cold in (True, False) if self.cold else (False,):
-            folder = self.scratch / ("cold" if cold else "warm")
-            Installs(folder, self.wheels, cold).show(self.runs)
+        Installs(self.scratch / "installs", self.wheels, self.cold).show(self.runs)
         steps(self.wheels, self.scratch / "steps")
         self._repair()
 
@@ -186,6 +185,10 @@ class Bench:
         """A kit of the environment, or of GPU kernels, beside other archives of the same files."""
         kit(self.scratch / "kits", self.runs, self.python, self.kernels)
 
+    def fleet(self) -> None:
+        """Reports of 10 to 10,000 nodes merged into one verdict."""
+        fleet(self.scratch / "fleet", self.runs)
+
     def refuse(self) -> None:
         """A refusal where nobody can be asked, beside the least that envlock can do."""
         own = (sys.executable, "-m", "envlock")
@@ -214,12 +217,14 @@ class Bench:
 
 def main() -> None:
     """Runs the named contests, all by default."""
-    names = ("start", "snapshot", "pack", "restore", "guard", "download", "refuse", "kit")
+    names = ("start", "snapshot", "pack", "restore", "guard", "download", "refuse", "kit", "fleet")
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("contest", nargs="*", choices=[*names, []], help=", ".join(names))
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--kernels", type=Path, help="kit: a tar of an installed distribution")
-    parser.add_argument("--cold", action="store_true", help="empty the page cache before installs")
+    parser.add_argument(
+        "--cold", action="store_true", help="empty the page cache before each install"
+    )
     parser.add_argument("--scratch", type=Path, help="on the file system to measure")
     asked = parser.parse_args()
     scratch = Path(tempfile.mkdtemp(prefix="envlock-bench-", dir=asked.scratch))

@@ -43,8 +43,11 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_DISABLE_PIP_VERSION_CHECK", "1")
     monkeypatch.setenv("UV_NO_CONFIG", "1")
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LANGUAGE"):
         monkeypatch.delenv(name, raising=False)
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if os.environ.get(name, "").startswith("zh"):  # what is tested is what English readers see
+            monkeypatch.setenv(name, "C.UTF-8")
 
 
 def _install(wheels: Path, path: Path) -> Path:
@@ -96,9 +99,10 @@ def torch_copy(torch_target: Path, tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with ``ca.pem``, which no machine trusts, and ``server.pem``: certificate and key
-    that it gave to 127.0.0.1."""
+    that it gave to 127.0.0.1 and ``right.test``."""
     folder = tmp_path_factory.mktemp("tls")
     made = trustme.CA()
     made.cert_pem.write_to_path(folder / "ca.pem")
-    made.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
+    given = made.issue_cert("127.0.0.1", "right.test")
+    given.private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
     return folder

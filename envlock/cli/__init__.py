@@ -18,11 +18,16 @@ from typer.exceptions import TyperException
 from envlock.adapters.interrupts import INTERRUPTS
 from envlock.cli.demo import demo
 from envlock.cli.diff import diff
+from envlock.cli.doctor import doctor
+from envlock.cli.export import export
+from envlock.cli.fleet import app as fleet
 from envlock.cli.guard import SETTINGS as GUARD_SETTINGS
 from envlock.cli.guard import guard
+from envlock.cli.language import take, translator
+from envlock.cli.listing import Listed
 from envlock.cli.options import help_alone
 from envlock.cli.restore import restore
-from envlock.cli.show import Screen
+from envlock.cli.show import Screen, speak
 from envlock.cli.snapshot import snapshot
 from envlock.cli.verify import verify
 from envlock.cli.wheelhouse import app as wheelhouse
@@ -37,6 +42,7 @@ _PIPE = 13  # SIGPIPE, which not every host has
 
 app = typer.Typer(
     name="envlock",
+    cls=Listed,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -48,7 +54,10 @@ app.add_typer(wheelhouse)
 app.command()(restore)
 app.command()(verify)
 app.command()(diff)
+app.command()(doctor)
+app.command()(export)
 app.command()(demo)
+app.add_typer(fleet)
 
 
 def _show_version(value: bool) -> None:
@@ -65,6 +74,12 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
     ] = False,
+    lang: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LANG", help="en or zh, also after a command. Else LC_ALL, LANG, LANGUAGE."
+        ),
+    ] = None,
 ) -> int:
     return help_alone(context)
 
@@ -78,11 +93,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code. A bug is not caught: it stays a traceback, and Python's own code 1.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    command = next((word for word in arguments if not word.startswith("-")), "envlock")
-    screen = Screen(json="--json" in arguments, color="NO_COLOR" not in os.environ)
     _interrupt_on(*INTERRUPTS[1:])
     try:
+        return _run(list(sys.argv[1:] if argv is None else argv))
+    finally:
+        speak(None)
+
+
+def _run(arguments: list[str]) -> int:
+    screen = Screen(json="--json" in arguments, color="NO_COLOR" not in os.environ)
+    command = "envlock"
+    try:
+        language, arguments = take(arguments, os.environ)
+        speak(translator(language))
+        command = next((word for word in arguments if not word.startswith("-")), command)
         result = app(arguments, prog_name="envlock", standalone_mode=False)
     except EnvlockError as error:
         screen.error(command, error)
@@ -91,7 +115,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _usage(screen, command, error)
     except (KeyboardInterrupt, typer.Abort):
         return 130
-    except SystemExit:
+    except SystemExit as ended:
+        if not ended.code:  # typer's own options for shells
+            return 0
         # typer's own answer where whoever read the output has gone (``envlock … | head``): it says
         # 1, which is a bug's code here; a shell says this of SIGPIPE
         return 128 + _PIPE

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 
 Level = Annotated[
-    str, typer.Option("--level", metavar="LEVEL", help="static, quick, standard, full or stress.")
+    str,
+    typer.Option(
+        "--level",
+        metavar="LEVEL",
+        help="static, quick, standard, full or stress.",
+        autocompletion=options.one_of("static", "quick", "standard", "full", "stress"),
+    ),
 ]
 Only = Annotated[
     list[str] | None,
@@ -31,7 +37,13 @@ Skip = Annotated[
     list[str] | None, typer.Option("--skip", metavar="PATTERN", help="Not these checks.")
 ]
 Device = Annotated[
-    str, typer.Option("--device", metavar="WHICH", help="auto, cpu, cuda, a number, or all.")
+    str,
+    typer.Option(
+        "--device",
+        metavar="WHICH",
+        help="auto, cpu, cuda, a number, or all.",
+        autocompletion=options.one_of("auto", "cpu", "cuda", "all"),
+    ),
 ]
 ReportFile = Annotated[
     str | None,
@@ -49,6 +61,15 @@ BaselineFile = Annotated[
         "--baseline", metavar="FILE", help="An earlier report: numbers are compared with it."
     ),
 ]
+ProfileName = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help="A vendor, auto, or a YAML file. Else the manifest's, where envlock has it.",
+        show_default=False,
+    ),
+]
 TimeoutScale = Annotated[float, typer.Option("--timeout-scale", help="Factor on every time limit.")]
 
 
@@ -62,6 +83,7 @@ def verify(
     junit: JunitFile = None,
     baseline: BaselineFile = None,
     timeout_scale: TimeoutScale = 1.0,
+    profile: ProfileName = None,
     python: options.Python = None,
     manifest: options.ManifestFile = None,
     json: options.Json = False,
@@ -88,13 +110,13 @@ def verify(
     target = wiring.open_target(common)
     found = wiring.find_manifest(common, target)
     locked = found.manifest if found else None
-    profile = _profile(common, locked, target)
+    vendor = _profile(common, profile, locked, target)
     papers = Papers(Wanted(report=report, html=html, junit=junit, baseline=earlier))
     # on every device a check is called num.gemm_real@1
     id_width = max(len(check.id) for check in checks) + 2 * (device == "all")
     with common.screen.progress(count(len(checks), "check"), len(checks)) as advance:
         watch = Watch(on_result=_teller(common.screen, advance, id_width), on_report=papers.keep)
-        outcome = run_suite(target, locked, profile, wanted, env=common.env, watch=watch)
+        outcome = run_suite(target, locked, vendor, wanted, env=common.env, watch=watch)
     remembered = wiring.memory(common, target).remember_report(to_text(papers.document))
     findings = [*outcome.findings, *remembered, *_beside(papers)]
     common.screen.findings(findings)
@@ -104,13 +126,15 @@ def verify(
     return code
 
 
-def _profile(common: Common, manifest: Manifest | None, target: Target) -> Profile:
-    """The manifest's profile where it is one of ours: a path in a manifest is never followed, since
-    a profile names a script to source."""
+def _profile(
+    common: Common, named: str | None, manifest: Manifest | None, target: Target
+) -> Profile:
+    """The one that is named, else the manifest's where it is one of ours: a path in a manifest is
+    never followed, since a profile names a script to source."""
     from envlock.adapters.profiles import BUNDLED
 
-    known = manifest is not None and manifest.profile in BUNDLED
-    return wiring.choose_profile(common, manifest.profile if manifest and known else "auto", target)
+    known = manifest.profile if manifest and manifest.profile in BUNDLED else "auto"
+    return wiring.choose_profile(common, named or known, target)
 
 
 def _teller(screen: Screen, advance: Advance, id_width: int) -> Callable[[CheckResult], None]:

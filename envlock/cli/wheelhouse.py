@@ -11,6 +11,7 @@ import typer
 
 from envlock.cli import building, options, wiring
 from envlock.cli.kit import pack, unpack
+from envlock.cli.listing import Listed
 from envlock.cli.show import count, size
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="wheelhouse",
+    cls=Listed,
     rich_markup_mode=None,
     help="Keep the wheels: harvest, check, build, pack, unpack.",
 )
@@ -37,7 +39,13 @@ Links = Annotated[
     typer.Option("-f", "--find-links", metavar="DIR", help="Wheels at hand; may be repeated."),
 ]
 ResolverName = Annotated[
-    str, typer.Option("--resolver", metavar="NAME", help="auto, uv or pip-tools.")
+    str,
+    typer.Option(
+        "--resolver",
+        metavar="NAME",
+        help="auto, uv or pip-tools.",
+        autocompletion=options.one_of("auto", "uv", "pip-tools"),
+    ),
 ]
 Compress = Annotated[
     str | None,
@@ -46,6 +54,7 @@ Compress = Annotated[
         metavar="HOW",
         help="fast (default), best or none; wheels made another way are made again.",
         show_default=False,
+        autocompletion=options.one_of("fast", "best", "none"),
     ),
 ]
 WithUntracked = Annotated[

@@ -97,32 +97,30 @@ def need_manifest(common: Common, target: Target, wheelhouse: str | None = None)
 def choose_profile(common: Common, named: str, target: Target) -> Profile:
     """The profile of ``--profile``; ``auto`` looks at labels, then at the machine."""
     from envlock.adapters.installed import read_installed
-    from envlock.adapters.machine import find_root
-    from envlock.adapters.profiles import bundled_profiles, load_profile
+    from envlock.adapters.profiles import bundled_profiles, load_profile, present_profiles
     from envlock.model.profile import choose_profile as choose
 
     if named != "auto":
         return load_profile(named)
-    profiles = bundled_profiles()
-    roots = [profile.name for profile in profiles if find_root(profile, common.env)]
-    return load_profile(choose(profiles, (d.version for d in read_installed(target.layout)), roots))
+    installed = {dist.name: dist.version for dist in read_installed(target.layout)}
+    present = present_profiles(common.env, common.root)
+    return load_profile(choose(bundled_profiles(), installed, present))
 
 
 def snapshot_request(common: Common, target: Target, profile: str = "auto") -> SnapshotRequest:
     """What a snapshot of this target, taken now on this machine, is made of."""
     from envlock import __version__
-    from envlock.adapters.device import with_devices
-    from envlock.adapters.machine import find_root, read_machine, read_release
+    from envlock.adapters.stack import describe
     from envlock.cli.options import now
-    from envlock.model.manifest import Stack
     from envlock.snapshot import Request as SnapshotRequest
 
     chosen = choose_profile(common, profile, target)
-    root = find_root(chosen, common.env)
+    machine, stack, hung = describe(chosen, common.env, common.root)
     return SnapshotRequest(
         profile=chosen,
-        machine=with_devices(read_machine(), chosen, common.env),
-        stack=Stack(root=root, release=read_release(chosen, root)),
+        machine=machine,
+        stack=stack,
+        noticed=hung,
         created=now(),
         tool=f"envlock {__version__}",
     )
@@ -264,8 +262,7 @@ def _above(common: Common, target: Target) -> tuple[Protected, ...]:
 def _vendor_builds(common: Common, target: Target, inventory: Inventory) -> tuple[Protected, ...]:
     """What no index can give back, by its label, its origin or its name."""
     from envlock.adapters.installer import counting
-    from envlock.adapters.machine import find_root
-    from envlock.adapters.profiles import bundled_profiles
+    from envlock.adapters.profiles import bundled_profiles, present_profiles
     from envlock.guard.decide import Protected
     from envlock.model.profile import choose_profile as choose
     from envlock.snapshot import original_wheel, signals
@@ -274,8 +271,9 @@ def _vendor_builds(common: Common, target: Target, inventory: Inventory) -> tupl
     if not now:
         return ()
     profiles = {profile.name: profile for profile in bundled_profiles()}
-    roots = [name for name, profile in profiles.items() if find_root(profile, common.env)]
-    chosen = profiles[choose(profiles.values(), (d.version for d in now.values()), roots)]
+    installed = {name: dist.version for name, dist in now.items()}
+    present = present_profiles(common.env, common.root)
+    chosen = profiles[choose(profiles.values(), installed, present)]
     wheels = {name: original_wheel(dist.direct_url) for name, dist in now.items()}
     return tuple(
         Protected(
@@ -286,7 +284,7 @@ def _vendor_builds(common: Common, target: Target, inventory: Inventory) -> tupl
             requires=counting(dist.metadata.requires, target.markers),
         )
         for name, dist in now.items()
-        if signals(dist, chosen) or name in chosen.names
+        if signals(dist, chosen) or name in (*chosen.names, *chosen.public)
     )
 
 

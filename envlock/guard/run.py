@@ -32,12 +32,16 @@ _NAMING = ("--requirement", "--requirements", "--editable", "--no-deps", "--extr
 #: Options that name where distributions come from.
 _INDEXES = ("--index-url", "--extra-index-url", "--default-index", "--index", "--find-links",
             "--requirement", "--requirements", "--constraint", "--constraints")  # fmt: skip
+#: Those that nobody asks with ``--no-index``.
+_TURNED_OFF = ("--index-url", "--extra-index-url", "--default-index", "--index")
 
 
 def _urls(request: Request) -> Iterator[str]:
     """Indexes and sources that a request names, wherever it names them."""
+    off = _TURNED_OFF if request.given.has("--no-index") else ()
     for option in _INDEXES:
-        yield from request.given.value(option)
+        if option not in off:
+            yield from request.given.value(option)
     for asked in request.asked:
         yield asked.source
 

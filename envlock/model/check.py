@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Status(str, Enum):
@@ -28,6 +30,9 @@ class Status(str, Enum):
 BAD = frozenset({Status.FAILED, Status.CRASHED, Status.TIMEOUT, Status.UNKILLABLE})
 #: A required check that ended so means the answer is not known (exit 8).
 UNKNOWN = frozenset({Status.SKIPPED, Status.BLOCKED, Status.ERROR, Status.NOT_RUN})
+
+#: Major version of the schema of a report: another one is not read.
+REPORT_MAJOR = "1"
 
 LEVELS = ("static", "quick", "standard", "full", "stress")
 
@@ -108,6 +113,9 @@ METRICS: dict[str, Metric] = {
     "typical": Metric("what a healthy device of the kind was measured at, in the unit of the rate"),
     "typical_ratio": Metric("rate over typical"),
 }
+#: A tenth of the limit: with the same seeds the same kernels give the same margins, and what
+#: another schedule or another library moves is below it.
+MARGIN_STEP = 0.1
 _BOUND = 1e12  # neither a margin nor a rate of anything that exists is larger
 #: The rates, and what is compared where a case has none of them.
 RATES = ("tflops", "gbps", "seconds_median")
@@ -159,6 +167,19 @@ class CheckResult:
     exit: int | None = None
 
 
+def named(cases: Iterable[T], name_of: Callable[[T], str]) -> dict[str, T]:
+    """Things by name; the second of one name is ``name (2)``."""
+    found: dict[str, T] = {}
+    for case in cases:
+        name = name_of(case)
+        number = 1
+        while name in found:
+            number += 1
+            name = f"{name_of(case)} ({number})"
+        found[name] = case
+    return found
+
+
 def margin_of(metrics: Mapping[str, Any]) -> float | None:
     """Largest error over its limit, of a case's metrics; None where no error has a limit."""
     if (known := number(metrics.get("margin"))) is not None:
@@ -180,9 +201,13 @@ def rate_of(metrics: Mapping[str, Any]) -> tuple[str, float] | None:
 
 def number(value: Any) -> float | None:
     """The value if it is a finite number, else None: reports hold NaN as text."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        found = float(value)
+    except OverflowError:  # an integer of 400 digits
+        return None
+    return found if isfinite(found) else None
 
 
 def exit_code(results: Iterable[CheckResult]) -> int:

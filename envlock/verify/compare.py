@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from envlock.model.check import (
+    MARGIN_STEP,
     METRICS,
     Case,
     CheckResult,
@@ -19,11 +20,9 @@ from envlock.model.check import (
     number,
     rate_of,
 )
+from envlock.model.check import named as by_name
 from envlock.verify.saved import Report
 
-#: A tenth of the limit: with the same seeds the same kernels give the same margins, and what
-#: another schedule or another library moves is below it.
-MARGIN_STEP = 0.1
 #: Relative change of a rate that is worth a word, as in SuperBench's rules; a case that scatters
 #: more than that is given twice its own spread.
 RATE_STEP = 0.05
@@ -133,14 +132,7 @@ def _pairs(old: Report, new: Report) -> list[tuple[CheckResult, CheckResult]]:
 
 def named(result: CheckResult) -> dict[str, Case]:
     """The cases of a check by name; the second of one name is ``name (2)``."""
-    found: dict[str, Case] = {}
-    for case in result.cases:
-        name, count = case.name, 1
-        while name in found:
-            count += 1
-            name = f"{case.name} ({count})"
-        found[name] = case
-    return found
+    return by_name(result.cases, lambda case: case.name)
 
 
 def _common(old: CheckResult, new: CheckResult) -> list[tuple[str, Case, Case]]:

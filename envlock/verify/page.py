@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
-
+from envlock.adapters.pages import template
+from envlock.model.amounts import amount, percent
 from envlock.model.check import METRICS, CheckResult, Status, margin_of, number
 from envlock.verify import plots
 from envlock.verify.compare import Comparison, Difference, compare
 from envlock.verify.saved import Report
 from envlock.verify.timeline import timeline
 from envlock.verify.words import (
-    amount,
     change,
     compared,
     hint,
     key_number,
     level_of,
-    percent,
     shown,
     told,
 )
@@ -65,7 +61,7 @@ def to_html(report: Report, baseline: Report | None = None) -> str:
         baseline: drawn beside it.
     """
     before = plots.cases_of(baseline.results) if baseline is not None else {}
-    return _template().render(
+    return template("envlock.verify", "page.html").render(
         report=report.document,
         baseline=baseline.document if baseline is not None else None,
         head=_head(report),
@@ -79,14 +75,6 @@ def to_html(report: Report, baseline: Report | None = None) -> str:
         facts=_facts(report),
         plot={"width": plots.WIDTH, "left": plots.LEFT, "right": plots.RIGHT, "row": plots.ROW},
     )
-
-
-@cache
-def _template() -> Template:
-    """Compiled once: a page is written after every check."""
-    text = files("envlock.verify").joinpath("page.html").read_text(encoding="utf-8")
-    options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True}
-    return Environment(autoescape=True, undefined=StrictUndefined, **options).from_string(text)
 
 
 def _level(report: Report) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from envlock.adapters import files
-from envlock.errors import UnusableInput
 from envlock.verify import report as reports
 from envlock.verify.compare import Comparison, compare
 from envlock.verify.saved import Report, parse
@@ -55,23 +53,12 @@ class Papers:
     def _write(self, report: Report) -> None:
         wanted = self.wanted
         if wanted.report is not None:
-            _write(wanted.report, "--report", reports.to_text(report.document))
+            files.write_asked(wanted.report, "--report", reports.to_text(report.document))
         if wanted.junit is not None:
             from envlock.verify.junit import to_xml
 
-            _write(wanted.junit, "--junit", to_xml(report))
+            files.write_asked(wanted.junit, "--junit", to_xml(report))
         if wanted.html is not None:
             from envlock.verify.page import to_html
 
-            _write(wanted.html, "--html", to_html(report, wanted.baseline))
-
-
-def _write(path: str, option: str, text: str) -> None:
-    """Writes a file whole, or leaves the last one."""
-    try:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        files.write_whole(path, text.encode("utf-8", "replace"))
-    except OSError as error:
-        raise UnusableInput(
-            f"{path}: cannot be written: {error.strerror}", f"name another file with {option}"
-        ) from error
+            files.write_asked(wanted.html, "--html", to_html(report, wanted.baseline))

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from envlock.model.amounts import amount, cut, percent
 from envlock.model.check import (
     METRICS,
     Case,
@@ -19,7 +20,6 @@ from envlock.model.check import (
     rate_of,
 )
 from envlock.verify.compare import named, noise
-from envlock.verify.words import amount, percent
 
 WIDTH = 960
 ROW = 24
@@ -204,11 +204,6 @@ def _moved(change: float, usual: float) -> str:
     if abs(change) <= usual:
         return ""
     return "better" if change > 0 else "worse"
-
-
-def cut(text: str, most: int) -> str:
-    """A label that has room; the whole text is in the title and in the table."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _across(share: float) -> float:

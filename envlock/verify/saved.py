@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from envlock.errors import UnusableInput
-from envlock.model.check import Case, CheckResult, Status
+from envlock.model.check import REPORT_MAJOR, Case, CheckResult, Status
 from envlock.model.reading import Node
 
-_MAJOR = "1"
 _HINT = "name a report that 'envlock verify --report' wrote"
 
 
@@ -74,8 +73,8 @@ def parse(document: Any, file: str = "report") -> Report:
     """
     node = Node(document, "", file, _HINT)
     schema = node.get("schema").text()
-    if schema.partition(".")[0] != _MAJOR:
-        raise UnusableInput(f"{file}: schema: expected {_MAJOR}.x, found '{schema}'", _HINT)
+    if schema.partition(".")[0] != REPORT_MAJOR:
+        raise UnusableInput(f"{file}: schema: expected {REPORT_MAJOR}.x, found '{schema}'", _HINT)
     if not isinstance(node.get("checks").value, list):
         raise node.get("checks").bad("a list of checks")
     return Report(document=document, results=node.get("checks").each(_result))

@@ -271,3 +271,21 @@ def test_an_index_that_accepts_and_never_answers_is_not_waited_for(
         assert main(["guard", *tool.split(), "install", "-i", index, "-U", "torch"]) == 3
         assert time.monotonic() - started < 5
     assert "[guard.asked-upgrade]" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv pip"])
+def test_an_index_that_is_turned_off_keeps_nobody_from_asking(
+    tool: str, world: World, python: Path, monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """A folder of wheels on a card: the mirror in its settings answers nobody, and need not."""
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "http://127.0.0.1:1/simple")
+    monkeypatch.setenv("UV_INDEX", "http://127.0.0.1:1/simple")
+    monkeypatch.delenv("UV_CONFIG_FILE")
+    monkeypatch.setenv("UV_NO_CONFIG", "1")
+    from_folder = ["--no-index", "--find-links", str(world.index)]
+    assert main(["guard", "--plan", *tool.split(), "install", *from_folder, "xformers"]) == 3
+    assert "would be replaced by '2.9.1'" in capfd.readouterr().err
+    assert main(["guard", "--plan", *tool.split(), "install", *from_folder, "peft"]) == 0
+    assert "peft: none -> 0.1" in capfd.readouterr().out

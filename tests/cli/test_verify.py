@@ -62,6 +62,16 @@ def test_all_the_files(tmp_path: Path, capsys: Capture) -> None:
     assert [finding["code"] for finding in printed["findings"]] == ["baseline"]
 
 
+def test_a_profile_of_ones_own(tmp_path: Path, capsys: Capture) -> None:
+    """Its name is in the report, and not the path of its file."""
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("name: mine\ntitle: A card of mine\ndevice: cuda\n")
+    assert main([*QUICK, "--profile", str(mine), "--json"]) == 8
+    assert json.loads(capsys.readouterr().out)["data"]["profile"] == "mine"
+    assert main([*QUICK, "--profile", "nvidia"]) == 4
+    assert "error: profile: there is no 'nvidia'" in capsys.readouterr().err
+
+
 def test_another_configuration_is_said(tmp_path: Path, capsys: Capture) -> None:
     path = _saved(tmp_path / "base.json", device_report())
     assert main([*QUICK, "--baseline", path]) == 8

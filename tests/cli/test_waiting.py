@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from envlock.cli.show import Screen
+from envlock.model.facts import Finding
 
 
 class Terminal(io.StringIO):
@@ -68,3 +69,25 @@ def test_a_log_and_a_quiet_command_get_no_line(quiet: bool) -> None:
     with in_front_of(found), Screen(quiet=quiet).waiting("asking pip", 0.0):
         time.sleep(0.05)
     assert found.getvalue() == ""
+
+
+def test_a_finding_ends_its_lines_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal; the hint below it is one line, since it is copied."""
+    monkeypatch.setenv("COLUMNS", "40")
+    hint = "envlock guard pip install --no-deps a b c d e f g h"
+    found = Finding(
+        code="guard.replaced", subject="torch", what="'2.10.0+das' would be replaced by '2.11.0'",
+        hint=hint, level="error",
+    )  # fmt: skip
+    window = Terminal()
+    with in_front_of(window):
+        Screen(color=False).findings([found])
+    assert window.getvalue().splitlines() == [
+        "error: torch: '2.10.0+das' would be",
+        "  replaced by '2.11.0' [guard.replaced]",
+        f"  hint: {hint}",
+    ]
+    file = io.StringIO()
+    with in_front_of(file):
+        Screen(color=False).findings([found])
+    assert len(file.getvalue().splitlines()) == 2

@@ -81,7 +81,7 @@ def test_plans(line: str, changes: list[Change], expected: set[str]) -> None:
         ("pip install torch!=2.10.0", {"torch guard.asked-version"}),
         ("pip install torch>2.10.0", {"torch guard.asked-version"}),
         ("pip install https://x/torch-2.11.0-py3-none-any.whl", {"torch guard.asked-source"}),
-        ("pip install https://x/torch-2.11.0-py3-none-any.whl?token=1", {"torch guard.asked-source"}),
+        ("pip install https://x/torch-2.11.0-py3-none-any.whl?t=1", {"torch guard.asked-source"}),
         ("pip install https://x/torch-2.11.0.tar.gz?raw=/y#sha256=0", {"torch guard.asked-source"}),
         (f"pip install https://x/torch-{DAS}-py3-none-any.whl", set()),
         (f"uv pip install https://x/torch-{DAS}-py3-none-any.whl", {"torch guard.asked-source"}),

@@ -99,55 +99,31 @@ def test_no_stack(asked: Asked, given: Mapping[str, str]) -> None:
 
 # --- limits ---------------------------------------------------------------------------------
 
-_MAX1 = "9223372036854771712"  # version 1's word for no limit
-
-_OLD = "4:cpu,cpuacct:/a\n5:memory:/a"
+_GIB = 1024**3
 
 
-def _tree(root: Path, files: Mapping[str, str]) -> str:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n")
-    return str(root)
+_MANY = "100000"
+
+# what envlock tells, MAX_JOBS, words of the warning of each case
+LIMITS: list[tuple[Mapping[str, float], str, tuple[str, str]]] = [
+    ({}, "1", ("", "")),
+    ({"cpus": 0.5, "memory": 4 * _GIB, "host_memory": 503 * _GIB}, "1", ("", "4.0 GiB may be")),
+    ({"cpus": 0.5, "memory": 64 * _GIB, "host_memory": 503 * _GIB}, _MANY, ("and 1 proc", "")),
+    ({"cpus": 2, "memory": 4 * _GIB, "host_memory": 4 * _GIB}, "1", ("", "")),  # a small machine
+]
 
 
-# own group, files, processors, bytes, processes
-GROUPS = [
-    ("0::/", {"cpu.max": "max 100000", "memory.max": "max", "pids.max": "max"}, None, None, None),
-    ("0::/", {"cpu.max": "max"}, None, None, None),
-    ("0::/", {}, None, None, None),
-    ("0::/", {"cpu.max": "1500000 100000", "memory.max": "63350767616"}, 15.0, 63350767616, None),
-    ("0::/", {"cpu.max": "50000 100000", "pids.max": "100"}, 0.5, None, 100),
-    ("0::/job/step", {"job/step/cpu.max": "max 100000", "job/cpu.max": "200000 100000",
-                      "job/step/memory.max": "max", "job/memory.high": "4096"}, 2.0, 4096, None),
-    ("0::/../..", {"cpu.max": "400000 100000"}, 4.0, None, None),
-    ("0::/gone/from/here", {"cpu.max": "300000 100000"}, 3.0, None, None),
-    (_OLD, {"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000",
-            "memory/a/memory.limit_in_bytes": _MAX1}, None, None, None),
-    (_OLD, {"cpu/a/cpu.cfs_quota_us": "250000", "cpu/a/cpu.cfs_period_us": "100000",
-            "memory/memory.limit_in_bytes": "1024"}, 2.5, 1024, None),
-    ("0::/", {"cpu.max": "", "memory.max": "lots"}, None, None, None),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("own", "files", "processors", "memory", "pids"), GROUPS)
+@pytest.mark.parametrize(("limits", "jobs", "words"), LIMITS)
 def test_limits(
-    load: Callable[[str], ModuleType],
-    tmp_path: Path,
-    own: str,
-    files: Mapping[str, str],
-    processors: float | None,
-    memory: int | None,
-    pids: int | None,
+    asked: Asked, limits: Mapping[str, float], jobs: str, words: tuple[str, str]
 ) -> None:
-    limits = load("env_cgroup")
-    root = _tree(tmp_path / "cgroup", {"cgroup.controllers": "cpu memory pids", **files})
-    (tmp_path / "own").write_text(own + "\n")
-    where = (root, str(tmp_path / "own"))
-    assert limits.processors(*where) == processors
-    assert limits.memory(*where) == memory
-    assert limits.processes(*where) == pids
+    given = {"limits": limits, "variables": {"MAX_JOBS": jobs}}
+    cases = asked.ask("env_cgroup", given)["cases"]
+    found = {case["name"]: case for case in cases}
+    for name, said in zip(("processors", "memory"), words, strict=True):
+        assert found[name]["status"] == ("warned" if said else "passed")
+        assert said in found[name]["reason"]
+    assert found["processors"]["metrics"]["quota"] == limits.get("cpus")
 
 
 @pytest.mark.parametrize(

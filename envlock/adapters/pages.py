@@ -1,0 +1,29 @@
+"""Pages that need nothing from anywhere: the template engine, and the style they share."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import DictLoader, Environment, StrictUndefined, Template
+
+_STYLE = "page.css"
+
+
+@cache
+def template(package: str, name: str) -> Template:
+    """A page of a feature, compiled once; everything it shows is escaped.
+
+    Args:
+        package: that holds the page, ``envlock.verify``.
+        name: of the file; it may include ``page.css``.
+    """
+    sources = {
+        _STYLE: files("envlock.adapters").joinpath(_STYLE).read_text(encoding="utf-8"),
+        name: files(package).joinpath(name).read_text(encoding="utf-8"),
+    }
+    options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True}
+    return Environment(
+        autoescape=True, undefined=StrictUndefined, loader=DictLoader(sources), **options
+    ).get_template(name)
