@@ -16,15 +16,16 @@ from tests.support.simulated import Cluster
 
 SIZES = (10, 100, 1000, 10_000)
 _MERGE = """
-import json, resource, sys, time
+import json, sys, time
 from envlock.fleet.merge import merge_reports
 from envlock.fleet.page import to_html
+from tests.support.processes import peak_kib
 began = time.process_time()
 found = merge_reports(sys.argv[1])
 merged = time.process_time()
 page = to_html(found)
 done = time.process_time()
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+peak = peak_kib() / 1024
 print(json.dumps([found.exit_code, merged - began, done - merged, peak, len(page) / 1000]))
 """
 

@@ -14,13 +14,10 @@ import stat
 import struct
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, cast
+from typing import Any, cast
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from isal import igzip_lib, isal_zlib
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 #: What reading a damaged archive raises.
 DAMAGED: tuple[type[Exception], ...] = (
@@ -85,7 +82,7 @@ class _View(io.RawIOBase):
         self._position = offset
         return offset
 
-    def readinto(self, buffer: WriteableBuffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         target = memoryview(buffer).cast("B")
         data = read_at(self._descriptor, len(target), self._position)
         target[: len(data)] = data

@@ -208,10 +208,10 @@ def test_not_executable(tmp_path: Path) -> None:
         read(python)
 
 
-def test_hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpreter, "_PROBE_SECONDS", 0.3)
+def test_hanging(tmp_path: Path) -> None:
+    path = fake_python(tmp_path, code="#!/bin/sh\nexec sleep 60\n")
     with pytest.raises(UnusableInput, match="no answer in time"):
-        read(fake_python(tmp_path, code="#!/bin/sh\nexec sleep 60\n"))
+        read_target(Named(str(path), "--python"), clean_env(), 0.3)
 
 
 def test_other_implementations_are_told_so(tmp_path: Path) -> None:

@@ -64,11 +64,11 @@ SECONDS_OF_CHILD = 120
 
 # run by a process of its own: what it takes is what the merge takes
 _MEASURE = """
-import json, resource, sys
+import json, sys
 from envlock.cli import main
+from tests.support.processes import peak_kib
 code = main(["fleet", "report", sys.argv[1], "--nodes", sys.argv[2], "--json"])
-print(json.dumps({"code": code, "kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}),
-      file=sys.stderr)
+print(json.dumps({"code": code, "kib": peak_kib()}), file=sys.stderr)
 """
 
 

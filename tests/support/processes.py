@@ -1,4 +1,4 @@
-"""Whether a process is still there."""
+"""Processes: whether one is still there, and what this one has taken."""
 
 from __future__ import annotations
 
@@ -19,3 +19,12 @@ def wait_until_gone(pid: int) -> None:
     while is_alive(pid):
         assert time.monotonic() < deadline, "it outlived its group"
         time.sleep(0.02)
+
+
+def peak_kib() -> int:
+    """The most memory that this process has had, in KiB.
+
+    Not ``ru_maxrss``: that one is inherited from whoever started the process.
+    """
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
