@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from envlock.cli import wiring
+from envlock.cli import protecting, wiring
 from envlock.errors import EnvlockError, UnusableInput
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def _held(scene: _Scene, target: Target, unreadable: str) -> tuple[str, tuple[Fi
 
     if unreadable:
         return "", ()
-    protected = wiring.protected_set(scene.common, target)
+    protected = protecting.protected_set(scene.common, target)
     if not protected:
         return "", ()
     try:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from envlock.cli import wiring
+from envlock.cli import protecting, wiring
 from envlock.cli.show import count
 from envlock.errors import UnusableInput, UsageProblem
 
@@ -74,7 +74,7 @@ def run(common: Common, mode: Mode, *, uv: bool = False, strict: bool = False) -
     places = wiring.places(common, target)
     if mode is Mode.DISABLE:
         return _disable(common, target, places)
-    protected = wiring.protected_set(common, target)
+    protected = protecting.protected_set(common, target)
     if mode is Mode.STATUS:
         return _status(common, target, places, protected)
     return _enable(common, target, places, protected, uv=uv, strict=strict)

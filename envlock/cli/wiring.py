@@ -9,7 +9,9 @@ from envlock.cli.options import Common
 from envlock.errors import UnusableInput, UsageProblem
 
 if TYPE_CHECKING:
-    from envlock.adapters.installed import Inventory
+    from collections.abc import Iterable
+
+    from envlock.adapters.installed import Installed
     from envlock.adapters.installer import Planner, Stager
     from envlock.adapters.resolving import Resolver
     from envlock.adapters.state import Memory
@@ -97,12 +99,21 @@ def need_manifest(common: Common, target: Target, wheelhouse: str | None = None)
 def choose_profile(common: Common, named: str, target: Target) -> Profile:
     """The profile of ``--profile``; ``auto`` looks at labels, then at the machine."""
     from envlock.adapters.installed import read_installed
+    from envlock.adapters.profiles import load_profile
+
+    return (
+        load_profile(named)
+        if named != "auto"
+        else fitting_profile(common, read_installed(target.layout))
+    )
+
+
+def fitting_profile(common: Common, dists: Iterable[Installed]) -> Profile:
+    """The profile that speaks for what is installed, and for the machine."""
     from envlock.adapters.profiles import bundled_profiles, load_profile, present_profiles
     from envlock.model.profile import choose_profile as choose
 
-    if named != "auto":
-        return load_profile(named)
-    installed = {dist.name: dist.version for dist in read_installed(target.layout)}
+    installed = {dist.name: dist.version for dist in dists}
     present = present_profiles(common.env, common.root)
     return load_profile(choose(bundled_profiles(), installed, present))
 
@@ -199,6 +210,7 @@ def scene(common: Common, request: Request, target: Target) -> Scene:
         UnusableInput: the command means another environment, or the manifest cannot be used.
     """
     from envlock.adapters.installed import read_inventory
+    from envlock.cli import protecting
     from envlock.cli.surroundings import configured
     from envlock.guard.run import Scene
 
@@ -206,97 +218,21 @@ def scene(common: Common, request: Request, target: Target) -> Scene:
     _same_environment(common, request, target)
     inventory = read_inventory(target.layout)
     found = None if request.changes_nothing else find_manifest(common, target)
+    protected: tuple[Protected, ...] = ()
+    above: tuple[Protected, ...] = ()
+    if not request.changes_nothing:
+        protected = protecting.at_stake(common, request, target, inventory, found)
+        above = protecting.builds_above(common, target)
     return Scene(
         request=request,
         target=target,
         planner=planner(common, request),
         inventory=inventory,
-        protected=() if request.changes_nothing else _protected(common, target, inventory, found),
+        protected=protected,
         env=common.env,
-        above=() if request.changes_nothing else _above(common, target),
+        above=above,
         healthy={d.name: d.version for d in found.manifest.distributions} if found else {},
     )
-
-
-def _protected(
-    common: Common, target: Target, inventory: Inventory, found: Found | None
-) -> tuple[Protected, ...]:
-    """The protected set: the manifest's, else the vendor builds that are there now."""
-    from envlock.adapters.installer import counting
-    from envlock.guard.decide import Protected
-
-    now = {dist.name: dist for dist in inventory.distributions}
-    if found is not None:
-        return tuple(
-            Protected(
-                name=dist.name,
-                version=dist.version,
-                installed=now[dist.name].version if dist.name in now else None,
-                sha256=dist.wheel.sha256 if dist.wheel else "",
-                requires=counting(dist.requires, target.markers),
-            )
-            for dist in found.manifest.protected
-        )
-    return _vendor_builds(common, target, inventory)
-
-
-def _above(common: Common, target: Target) -> tuple[Protected, ...]:
-    """The vendor builds of environments that show through in the target: a venv with system
-    site-packages, or with a ``.pth`` that leads to another one."""
-    import os
-    from dataclasses import replace
-
-    from envlock.adapters.installed import read_inventory, site_folders
-
-    own = {os.path.realpath(folder) for folder in site_folders(target.layout)}
-    found: dict[str, Protected] = {}
-    for folder in target.sys_path:
-        if os.path.realpath(folder) in own or not os.path.isdir(folder):
-            continue
-        layout = replace(target.layout, purelib=folder, platlib=folder)
-        for build in _vendor_builds(common, target, read_inventory(layout)):
-            found.setdefault(build.name, build)
-    return tuple(found.values())
-
-
-def _vendor_builds(common: Common, target: Target, inventory: Inventory) -> tuple[Protected, ...]:
-    """What no index can give back, by its label, its origin or its name."""
-    from envlock.adapters.installer import counting
-    from envlock.adapters.profiles import bundled_profiles, present_profiles
-    from envlock.guard.decide import Protected
-    from envlock.model.profile import choose_profile as choose
-    from envlock.snapshot import original_wheel, signals
-
-    now = {dist.name: dist for dist in inventory.distributions}
-    if not now:
-        return ()
-    profiles = {profile.name: profile for profile in bundled_profiles()}
-    installed = {name: dist.version for name, dist in now.items()}
-    present = present_profiles(common.env, common.root)
-    chosen = profiles[choose(profiles.values(), installed, present)]
-    wheels = {name: original_wheel(dist.direct_url) for name, dist in now.items()}
-    return tuple(
-        Protected(
-            name=name,
-            version=dist.version,
-            installed=dist.version,
-            sha256=wheel.sha256 if (wheel := wheels[name]) else "",
-            requires=counting(dist.metadata.requires, target.markers),
-        )
-        for name, dist in now.items()
-        if signals(dist, chosen) or name in (*chosen.names, *chosen.public)
-    )
-
-
-def protected_set(common: Common, target: Target) -> tuple[Protected, ...]:
-    """What must not be lost in a target: the manifest's set, else what is there now.
-
-    Raises:
-        UnusableInput: the manifest cannot be used.
-    """
-    from envlock.adapters.installed import read_inventory
-
-    return _protected(common, target, read_inventory(target.layout), find_manifest(common, target))
 
 
 def places(common: Common, target: Target) -> Places:

@@ -21,6 +21,7 @@ class Protected:
         installed: raw version that is in the target now; None when none is.
         sha256: of the wheel it was installed from or is kept in; empty when not known.
         requires: its Requires-Dist that count in the target.
+        by_name: nothing but its name speaks for it: it may be what took a vendor build's place.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Protected:
     installed: str | None = None
     sha256: str = ""
     requires: tuple[str, ...] = ()
+    by_name: bool = False
 
     @property
     def intact(self) -> bool:

@@ -379,6 +379,8 @@ def _vanished(dist: Distribution, now: Distribution | None) -> str:
 def _changed(dist: Distribution, now: Distribution | None) -> str:
     if now is None or (same_version(now.version, dist.version) and now.content == dist.content):
         return ""
+    if now.vendor and not dist.vendor:  # what only its name protected gave way to the vendor's own
+        return ""
     if not same_version(now.version, dist.version):
         return f"'{dist.version}' is now '{now.version}'"
     return f"'{dist.version}' has other bytes" if dist.content else ""

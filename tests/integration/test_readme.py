@@ -112,13 +112,18 @@ _SISTER = (
     "cp -r wheels ..; cd ..; export VIRTUAL_ENV=$PWD/venv",
     "envlock restore --wheelhouse wheels",
 )
-_VENDOR = (f"pip install --no-index --no-deps --find-links .image torch=={TORCH}",)
+_VENDOR = f"pip install --no-index --no-deps --find-links .image torch=={TORCH}"
 
 
 @pytest.mark.parametrize(
     "rescue",
-    [_SISTER, _VENDOR],
-    ids=["a-sister", "the-vendors-wheels"],
+    [
+        _SISTER,
+        (f"envlock guard {_VENDOR}",),
+        # what was locked by its name alone gives way to the vendor's own
+        ("envlock snapshot", f"envlock guard uv {_VENDOR}"),
+    ],
+    ids=["a-sister", "the-vendors-wheels", "locked-when-it-was-broken"],
 )
 def test_what_helps_where_nothing_was_locked(rescue: Sequence[str], tmp_path: Path) -> None:
     """The table of 'When you are already broken', on a machine that envlock has never seen."""

@@ -50,6 +50,14 @@ def test_what_had_no_content_cannot_lose_it() -> None:
     assert losses(locked(bare), locked(bare)) == []
 
 
+def test_a_public_build_that_gave_way_to_the_vendors_is_no_loss() -> None:
+    public = replace(TORCH, version="2.11.0", vendor=(), content=B)
+    assert losses(locked(public), locked(TORCH)) == []
+    assert [one.subject for one in losses(locked(public), locked())] == ["torch"]
+    newer = replace(public, version="2.12.0")
+    assert [one.subject for one in losses(locked(public), locked(newer))] == ["torch"]
+
+
 def test_every_loss_is_named() -> None:
     triton = replace(TORCH, name="triton")
     assert [one.subject for one in losses(locked(TORCH, triton), locked())] == ["torch", "triton"]
