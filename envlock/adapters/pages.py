@@ -8,7 +8,8 @@ from typing import Any
 
 from jinja2 import DictLoader, Environment, StrictUndefined, Template
 
-_STYLE = "page.css"
+#: The head that all pages have, with the policy that forbids a request, and their style.
+_SHARED = ("frame.html", "page.css")
 
 
 @cache
@@ -17,11 +18,12 @@ def template(package: str, name: str) -> Template:
 
     Args:
         package: that holds the page, ``envlock.verify``.
-        name: of the file; it may include ``page.css``.
+        name: of the file; it extends ``frame.html``.
     """
+    places = {**dict.fromkeys(_SHARED, "envlock.adapters"), name: package}
     sources = {
-        _STYLE: files("envlock.adapters").joinpath(_STYLE).read_text(encoding="utf-8"),
-        name: files(package).joinpath(name).read_text(encoding="utf-8"),
+        file: files(place).joinpath(file).read_text(encoding="utf-8")
+        for file, place in places.items()
     }
     options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True}
     return Environment(
