@@ -115,7 +115,10 @@ def verify(
 ) -> int:
     """Prove the stack on every node: verify, one task a node, all its devices."""
     from envlock.cli import launching
+    from envlock.verify.plan import Options, select
 
+    # a wrong word is said before anything is started
+    select(Options(level=level, only=tuple(only or ()), skip=tuple(skip or ()), device=device))
     words = ["verify", "--level", level, "--device", device]
     words += [word for pattern in only or () for word in ("--only", pattern)]
     words += [word for pattern in skip or () for word in ("--skip", pattern)]

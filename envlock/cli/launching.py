@@ -121,10 +121,9 @@ def run(
     """
     launcher = _launcher(common, asked)
     kit = _kit(common, asked)
-    out = claim_folder(asked.out)
     job = Job(
         run=new_run(),
-        out=out,
+        out=os.path.abspath(asked.out),
         words=(*asked.words, *_target_words(asked)),
         reports=reports,
         beside=asked.beside,
@@ -133,6 +132,7 @@ def run(
         slurm=asked.launcher is None,
     )
     job = _with_manifest(common, job, kit is not None and reports)
+    out = claim_folder(asked.out)  # last: what is refused before leaves no folder
     full: Sequence[str] = ()
     if kit is not None and isinstance(launcher, Srun):
         launcher, full = kit.carried(common, launcher, out)

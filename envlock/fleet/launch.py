@@ -318,6 +318,7 @@ def launch(
             os.rmdir(os.path.join(job.out, RUNS))
     said = process.last_lines(done.output, 6)
     if all(node.how is How.SILENT for node in nodes):
+        files.remove_tree(os.path.join(job.out, NODES_FILE))  # the same --out can be used again
         raise ProgramFailed(
             f"{os.path.basename(launcher.command(())[0])}: no node answered (exit {done.code})"
             f"{': ' + said if said else ''}",

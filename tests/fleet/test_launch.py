@@ -85,6 +85,7 @@ def test_one_began_and_died(
     [
         (("--launcher", "no-such-launcher"), "no-such-launcher: not found"),
         (("--launcher", "false"), "false: no node answered (exit 1)"),
+        (("--launcher", "false", "--nodes", "a,b"), "false: no node answered (exit 1)"),
         (("--launcher", "sh -c 'echo ssh: unknown host >&2'"), "ssh: unknown host"),
     ],
 )
@@ -104,6 +105,8 @@ def test_launchers_that_start_nothing(
         (("--launcher", ""), "options after '--' are srun's"),
         (("--launcher", "sh", "--", "-N4"), "options after '--' are srun's"),
         (("--nodes", "n[1-4]"), "--nodes: Slurm knows the nodes"),
+        (("--level", "ful"), "--level: 'ful' is not known"),
+        (("--only", "nosuch.*"), "nosuch.*"),
         (("--kit", "x.kit"), "--kit: sbcast needs an allocation"),
         (("--kit", "x.kit", "--launcher", "sh"), "--kit: sbcast needs an allocation"),
     ],
@@ -113,6 +116,13 @@ def test_what_contradicts_itself(
 ) -> None:
     assert main(["fleet", "verify", "--out", str(tmp_path / "out"), *words]) == 2
     assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_manifest_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--out", str(tmp_path / "out"), "--manifest", str(tmp_path)]
+    assert main(["fleet", "verify", *words]) == 4
+    assert "Is a directory" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
