@@ -23,7 +23,7 @@ def at_stake(
     from envlock.guard.rescue import without_rescued
 
     protected = _protected(common, target, inventory, found)
-    if not any(build.by_name for build in protected):
+    if not request.names & {build.name for build in protected if build.by_name}:
         return protected
     profile = _profile_here(common, inventory, found)
     return without_rescued(protected, request, profile.knows_label)
