@@ -25,6 +25,11 @@ CUDA: dict[str, Any] = {
 }
 
 
+@pytest.fixture
+def tools(load: Callable[[str], ModuleType]) -> ModuleType:
+    return load("_tools")
+
+
 _AGENT = """  Name:                    gfx936
   Uuid:                    GPU-a
   Marketing Name:          BW
@@ -258,3 +263,15 @@ def test_nvidias_driver_and_torch(asked: Asked, driver: str, built: str, status:
 
 def test_nobody_says_the_version(asked: Asked) -> None:
     assert "skip" in statuses(asked.ask("dev_versions", {**DTK, "release": "26.04"}))
+
+
+@pytest.mark.parametrize("number", ["²", "9" * 5000, "٣٤"])
+def test_figures_that_are_none(tools: ModuleType, number: str) -> None:
+    """What ``int`` refuses, or takes though no tool means it, leaves a device without that fact."""
+    text = f"Agent {number}\nAgent 2\n  Name: gfx936\n  BDFID: {number}\n  Device Type: HCU\n"
+    assert tools.agents(text) == [{"name": "gfx936", "bus": "", "memory": 0.0, "type": "HCU"}]
+    assert tools.cards({f"card{number}": {}}, {}) == []
+
+
+def test_a_document_without_an_end(tools: ModuleType) -> None:
+    assert tools.document('{"a":' * 5000) == {}

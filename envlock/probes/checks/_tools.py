@@ -42,7 +42,7 @@ def document(text):
     for start in (found.start() for found in re.finditer(r"\{", text)):
         try:
             found, _ = json.JSONDecoder().raw_decode(text[start:])
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(found, dict):
             return found
@@ -77,14 +77,14 @@ def agents(text):
     for line in text.splitlines():
         key, colon, value = line.strip().partition(":")
         value = value.strip()
-        if re.match(r"Agent \d+", line.strip()):
+        if re.match(r"Agent [0-9]+", line.strip()):
             current = {"name": "", "bus": "", "memory": 0.0, "type": ""}
             found.append(current)
         elif not colon or not current:
             continue
         elif key == "Name" and not current["name"]:
             current["name"] = value
-        elif key == "BDFID" and value.isdigit():
+        elif key == "BDFID" and re.match(r"[0-9]{1,10}\Z", value):
             current["bus"] = from_bdfid(int(value))
         elif key == "Device Type":
             current["type"] = value
@@ -96,7 +96,9 @@ def agents(text):
 def cards(memory, buses):
     """Devices that hy-smi or rocm-smi lists: bus and memory in MiB, in order."""
     found = []
-    for name in sorted((key for key in memory if re.match(r"card\d+\Z", key)), key=card_number):
+    for name in sorted(
+        (key for key in memory if re.match(r"card[0-9]{1,9}\Z", key)), key=card_number
+    ):
         size = 0.0
         for key, value in memory[name].items():
             if re.match(r"vram total memory", key.lower()):
